@@ -1,1 +1,1 @@
-"""The process of a core: it loads an image, claims tasks, runs ops and answers."""
+"""A core's process: it loads an image, claims tasks, runs ops and answers."""

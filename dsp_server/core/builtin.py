@@ -1,4 +1,4 @@
-"""The core's own answers: PING, the list of commands, unknown commands; and the meaning of an op's return value."""
+"""What the core itself answers: PING, the command list, unknown commands; and what an op's return value means."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
 
 _PACKAGED = "dsp_server.ops."
 _MAX_NEAREST = 3
-# Of the frames of an exception those above the op.
+# How many frames of an exception's traceback lie above the op.
 _CALLERS = (
     *(str(Path(__file__).parents[1] / name) for name in ("core", "detectors", "c_images")),
     *guests.folders("arm_client", "dsp_server", "hbrt"),
@@ -31,18 +31,18 @@ _LISTING_RECORD = struct.Struct("<II56s")
 
 
 def answer_builtin(registry: Registry, views: Views, request: Request) -> tuple[int, str]:
-    """Status and text for a command that no image registers: PING answers, BUTT lists, anything else is unknown.
+    """Return status and text for a command that no image registers: PING, BUTT (the listing), or unknown.
 
     Raises:
-        RangeRefused: the output block of BUTT is not usable.
+        RangeRefused: the output block of BUTT cannot be used.
     """
     if request.cmd == HB_DSP_RPC_CMD_PING:
         if request.input_phy or request.output_phy:
             runtime.find(
                 "ping-blocks",
-                f"A PING (command {request.cmd:#x}) came with the input block {request.input_phy:#x}+"
+                f"PING (command {request.cmd:#x}) was sent with the input block {request.input_phy:#x}+"
                 f"{request.input_bytes:#x} and the output block {request.output_phy:#x}+{request.output_bytes:#x}, "
-                "which no op reads or writes. Is rpcCmd not set? Else pass no blocks.",
+                "which no op reads or writes. Did you forget to set rpcCmd? If you meant PING, pass no blocks.",
                 Place("submitted", cmd=request.cmd, phy_addr=request.input_phy, size_bytes=request.input_bytes),
             )
         return 0, ""
@@ -51,8 +51,8 @@ def answer_builtin(registry: Registry, views: Views, request: Request) -> tuple[
         listing = pack_listing([(r.cmd, r.latency_us, r.name) for r in registry.listing()])
         if len(output) < _LISTING_HEADER.size:
             return Status.HB_DSP_INVALID_ARGUMENT, (
-                "Command 0xffff lists the registered commands into the output block; it needs at least "
-                f"{_LISTING_HEADER.size} bytes, {len(listing)} for all, and got {len(output)}."
+                "Command 0xffff writes the list of registered commands to the output block, which needs at least "
+                f"{_LISTING_HEADER.size} bytes, {len(listing)} for the whole list; got {len(output)}."
             )
         size = min(len(listing), len(output))
         output[:size] = listing[:size]
@@ -64,10 +64,10 @@ def answer_builtin(registry: Registry, views: Views, request: Request) -> tuple[
 
 
 def _known(registry: Registry, cmd: int) -> str:
-    """How many ops there are, and those whose numbers are the nearest."""
+    """Say how many ops are registered, and name those with the nearest command numbers."""
     known = registry.listing()
     if not known:
-        return "The image registered none."
+        return "The image registered no ops."
     nearest = sorted(sorted(known, key=lambda one: abs(one.cmd - cmd))[:_MAX_NEAREST], key=lambda one: one.cmd)
     names = ", ".join(f"{one.cmd:#x} {one.name}" for one in nearest)
     if len(known) == len(nearest):
@@ -78,22 +78,22 @@ def _known(registry: Registry, cmd: int) -> str:
 
 
 def _missing_call(registry: Registry, cmd: int) -> str:
-    """A hint for an image without packaged ops: a macro of C works without parentheses, its Python twin does not."""
+    """Hint for an image without the packaged ops: in C the macro needs no parentheses, in Python it does."""
     whose = range_name(cmd)
     has_packaged = any(one.source.startswith(_PACKAGED) and range_name(one.cmd) == whose for one in registry.listing())
     if whose not in {"nn", "cv"} or has_packaged:
         return ""
-    return f" HB_DSP_REGISTER_{whose.upper()}_ALL(), called with its parentheses in main(), registers the packaged ops."
+    return f" To register the packaged ops, call HB_DSP_REGISTER_{whose.upper()}_ALL() in main(), with parentheses."
 
 
 def pack_listing(ops: list[tuple[int, int, str]]) -> bytes:
-    """Answer of BUTT: u32 count, u32 record bytes (64), then records {u32 cmd; u32 latency_us; char name[56]}."""
+    """Pack BUTT's answer: u32 count, u32 record bytes (64), then records {u32 cmd; u32 latency_us; char name[56]}."""
     records = b"".join(_LISTING_RECORD.pack(cmd, latency, name.encode()[:55]) for cmd, latency, name in ops)
     return _LISTING_HEADER.pack(len(ops), _LISTING_RECORD.size) + records
 
 
 def as_status(returned: object) -> int:
-    """An op's return value as a C int.
+    """Convert an op's return value to a C int.
 
     Raises:
         TypeError: not an integer. OverflowError: too large for a C int.
@@ -102,7 +102,7 @@ def as_status(returned: object) -> int:
         value: int = returned.__index__()  # type: ignore[attr-defined]
     except AttributeError:
         raise TypeError(
-            f"The op returned {returned!r}; an op returns an int, 0 for success. Is a 'return 0' missing?"
+            f"The op returned {returned!r}; an op must return an int, 0 for success. Did you forget 'return 0'?"
         ) from None
     if not -(1 << 31) <= value < 1 << 31:
         raise OverflowError(f"The op returned {value}, which does not fit a C int.")
@@ -110,17 +110,17 @@ def as_status(returned: object) -> int:
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether an op's exception refuses the call; any other exception is a mistake of the op."""
+    """Whether an op's exception means that it refused the call; any other exception is a bug in the op."""
     return isinstance(error, (RangeRefused, ParameterError, CvRuleError))
 
 
 def explain(error: BaseException, map_failure: str, op: str = "The op") -> tuple[int, str]:
-    """Status and text for an op's exception: refused ranges and TCM have their own status.
+    """Return status and text for an op's exception: refused ranges and TCM have statuses of their own.
 
     Args:
-        error: The exception. The text of a refusal is a sentence, that of a failure a traceback.
-        map_failure: Why the op's last mapping failed; empty for none.
-        op: The op's name in that sentence, such as "softmax (command 0x400)".
+        error: The exception. A refusal's text is one sentence, a failure's is a traceback.
+        map_failure: Why the op's last mapping failed; empty if none did.
+        op: How that sentence names the op, such as "softmax (command 0x400)".
     """
     if isinstance(error, RangeRefused):
         return error.status, str(error)

@@ -1,4 +1,4 @@
-"""Runs an op of a program, or of a board, that has checks turned on; a core without checks does not load this."""
+"""Runs an op with checks turned on by its program or its board; a core without checks does not load this."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from dsp_server.core.core_mailbox import Host
     from dsp_server.registry import Op, Registration
 
-_HOOKS, _OF_DIRTY = int(Check.HOOKS), int(Check.COHERENCE | Check.MEMORY)  # plain integers: a flag's ``&`` costs more
+_HOOKS, _OF_DIRTY = int(Check.HOOKS), int(Check.COHERENCE | Check.MEMORY)  # plain ints: ``&`` on a flag costs more
 
 
 def run_op(
     core: Host, op: Registration, function: Op, views: tuple[memoryview, memoryview], checks_on: int, slot: int
 ) -> int:
-    """Run an op under its detectors, which may give it other engines; returns its result, raises its exception.
+    """Run an op under its detectors, which may swap its engines; return its result or raise its exception.
 
     Args:
-        core: The core that runs it, which has its own engines again when this returns.
+        core: The core that runs it; it has its own engines back on return.
         op: The op's registration.
         function: The op.
-        views: Its input and output.
-        checks_on: The bits of the checks.
+        views: Its input and output blocks.
+        checks_on: Bit mask of the checks that are on.
         slot: The task's slot.
     """
-    if checks_on & _HOOKS:  # what the core is to do was sent before this bit was set
+    if checks_on & _HOOKS:  # the core got its instructions before this bit was set
         while core.mailbox.listen():
             pass
         if (recorder := runtime.context.recorders.get(runtime.context.client_id)) is not None:
@@ -50,7 +50,7 @@ def _run_recorded(
     checks_on: int,
     slot: int,
 ) -> int:
-    """As ``_run``, with the call and its outcome in the program's recording."""
+    """Do what ``_run`` does, and add the call and its outcome to the program's recording."""
     with recorder.recording(core.mailbox.table, slot, op.name) as record:
         counter, tile_manager = core.engines.counter, core.engines.tile_manager
         before, work_before = counter.cycles, list(counter.work)

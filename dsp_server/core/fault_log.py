@@ -1,4 +1,4 @@
-"""What a core says once and then by its count: exceptions of ops in the log, findings to the daemon."""
+"""Reports of repeated faults: full text once, then counts; ops' exceptions to the log, findings to the daemon."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ Kind: TypeAlias = tuple[str, type[BaseException], tuple[tuple[str, int], ...]]
 
 
 class Faults(Protocol):
-    """Takes the exceptions of ops."""
+    """Receives the exceptions of ops."""
 
     def note(self, op: str, error: BaseException, text: str) -> None:
-        """Note that an op raised.
+        """Record that an op raised an exception.
 
         Args:
-            op: Such as "softmax (command 0x400)".
+            op: Name of the op, such as "softmax (command 0x400)".
             error: The exception.
-            text: The text for the caller: the traceback.
+            text: The text that the caller gets: the traceback.
         """
 
 
 class FaultLog:
-    """Writes the whole traceback of each kind of failure once, then a line each time that its count has doubled.
+    """Logs the full traceback of each kind of failure once, then one line whenever its count has doubled.
 
-    Failures are of one kind when the same op raised the same type at the same lines, with any message: an op that fails
-    at every call with another value costs a few lines of the log. Beyond MAX_KINDS kinds, the oldest one is forgotten
-    for a new one.
+    Two failures are of the same kind if the same op raised the same type at the same lines, whatever the message: an op
+    that fails on every call with a different value adds only a few lines to the log. Beyond MAX_KINDS kinds, each new
+    one replaces the oldest.
     """
 
     def __init__(self, write: Callable[[str], None]) -> None:
-        """``write`` puts a record into the log."""
+        """``write`` adds a record to the log."""
         self._write = write
         self._counts: dict[Kind, int] = {}
 
     def note(self, op: str, error: BaseException, text: str) -> None:
-        """As ``Faults.note``."""
+        """See ``Faults.note``."""
         frames: deque[tuple[str, int]] = deque(maxlen=_MAX_FRAMES)
         for frame, line in traceback.walk_tb(error.__traceback__):
             frames.append((frame.f_code.co_filename, line))
@@ -57,7 +57,7 @@ class FaultLog:
         elif count & count - 1 == 0:
             where = "{}:{}".format(*frames[-1]) if frames else "the same place"
             self._write(
-                f"{op} has raised {type(error).__name__} {count} times at {where}, the last time: {_last(text)}"
+                f"{op} has raised {type(error).__name__} {count} times at {where}; most recently: {_last(text)}"
             )
 
 
@@ -66,22 +66,22 @@ def _last(text: str) -> str:
 
 
 class FindingReports:
-    """Sends findings to the daemon. An op with a mistake in each call costs a few messages, not the daemon's time.
+    """Sends findings to the daemon; an op that makes a mistake in every call costs only a few messages.
 
-    Beyond MAX_MISTAKES mistakes, the oldest one is forgotten for a new one.
+    Beyond MAX_MISTAKES mistakes, each new one replaces the oldest.
     """
 
     def __init__(self, send: Callable[[Finding], bool]) -> None:
-        """``send`` sends a finding; it returns False when there is no room now."""
+        """``send`` sends a finding; it returns False if there is no room right now."""
         self._send = send
-        self._seen: dict[tuple[int, str], tuple[int, int]] = {}  # the count, and how many of it were not sent
+        self._seen: dict[tuple[int, str], tuple[int, int]] = {}  # the count, and how many were not sent
 
     def discard(self, client: int) -> None:
-        """Forget the mistakes of a program that is gone: the next one with its id has its own."""
+        """Forget the mistakes of a program that is gone, so that the next program with its id starts afresh."""
         self._seen = {key: counts for key, counts in self._seen.items() if key[0] != client}
 
     def report(self, found: Finding) -> None:
-        """Send a finding, or count it for later."""
+        """Send a finding now, or count it and send it later."""
         key = (found.client, found.fingerprint)
         total, unsent = self._seen.get(key, (0, 0))
         total, unsent = total + 1, unsent + 1

@@ -1,8 +1,8 @@
-"""A core's heartbeat: a thread that shows that the core lives, repairs lost wake-ups, and waits on the urgent doorbell.
+"""A core's heartbeat thread: shows that the core is alive, repairs lost wake-ups, waits for the urgent doorbell.
 
-The core and its callers sleep without a time limit: arming and disarming a timer for each sleep costs more than the
-rest of the sleep. Two processes that read each other's flags across CPUs may, very rarely, each miss the other's write;
-the rescan at the next heartbeat finds the task, at most BEAT_SECONDS later, and rings again.
+The core and its callers sleep without a timeout, because setting and clearing a timer for each sleep costs more than
+the rest of the sleep. Very rarely, two processes that read each other's flags on different CPUs may each miss the
+other's write; then the next heartbeat, at most BEAT_SECONDS later, finds the task and rings again.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ ANNOUNCED = b"\1"
 _FREE = frozenset({ASLEEP, LOOKING})
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
-# Held by the heartbeat's thread while it uses the clients' doorbells, and by the thread that closes one: otherwise a
-# ring could reach another file with the same descriptor number.
+# Held by the heartbeat thread while it uses clients' doorbells, and by a thread that closes one: otherwise a ring
+# could go to another file that has reused the descriptor number.
 doorbells_in_use = threading.Lock()
 
 
@@ -49,9 +49,9 @@ class Heartbeat:
     Args:
         shared: The DDR file's bytes.
         record: Offset of the core's record.
-        on_beat: Each is called once a heartbeat, in this thread; they must be short.
-        urgent_doorbell: An eventfd, rung for a task that may interrupt the core's op.
-        interrupt: Called in this thread when the urgent doorbell rang.
+        on_beat: Functions to call at each heartbeat, in this thread; each must be short.
+        urgent_doorbell: An eventfd that is rung for tasks that may interrupt the core's op.
+        interrupt: Called in this thread when the urgent doorbell has rung.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Heartbeat:
     ) -> None:
         self._shared = shared
         self._record = record
-        # Stored as one word: struct writes zeros first, and a supervisor that sees them takes the core for stalled.
+        # Stored as one word: struct writes zeros first, and a supervisor that read those would think the core stalled.
         self._beat_ns = shared[record + CORE_HEARTBEAT : record + CORE_HEARTBEAT + 8].cast("Q")
         self._on_beat = on_beat
         self._urgent_doorbell = urgent_doorbell
@@ -97,10 +97,10 @@ class Heartbeat:
 
 
 class Repairs:
-    """What the heartbeat's thread repairs and shows of one core.
+    """What the heartbeat thread repairs and publishes for one core.
 
     Attributes:
-        is_rescan_due: The core is to announce all READY tasks to itself.
+        is_rescan_due: Whether the core should announce all READY tasks to itself.
     """
 
     def __init__(self, core: Host, ops_in_c: OpsInC, preemption: Preemption) -> None:
@@ -109,25 +109,25 @@ class Repairs:
         layout = core.mailbox.ddr.layout
         self._record = layout.core(core.index)
         self._activities = [layout.core(one) + CORE_ACTIVITY for one in range(len(core.mailbox.doorbells))]
-        self._ended_at_last_beat = -1  # number of ended tasks when the last heartbeat found this core LOOKING
+        self._ended_at_last_beat = -1  # count of ended tasks when the last heartbeat saw this core LOOKING
         self.is_rescan_due = False
 
     def rescan(self) -> None:
-        """Wake sleepers that missed a wake-up."""
+        """Wake sleepers that have missed a wake-up."""
         mailbox, preemption, activity = self._mailbox, self._preemption, self._record + CORE_ACTIVITY
         mm, doorbell = mailbox.ddr.map, mailbox.doorbells[self._core.index]
         if self._ops_in_c.take_runs():
-            # A signal that came while C ran its ops is not handled yet.
+            # A signal that arrived while C was running ops has not been handled yet.
             mailbox.lib.hbrt_core_interrupt(mailbox.core)
             if mm[activity] == ASLEEP:
                 preemption.interrupt()
-        if mm[activity] == STALLED:  # the supervisor missed heartbeats and marked this core
+        if mm[activity] == STALLED:  # the supervisor saw heartbeats missing and marked this core
             mm[activity] = RUNNING if self._core.running_op() else LOOKING
             self.is_rescan_due = True
             ring(doorbell)
         if mm[activity] == ASLEEP and mailbox.unannounced():
             self.is_rescan_due = True
-            empty(doorbell)  # a ring of a full counter would wait
+            empty(doorbell)  # ringing a full counter would block
             ring(doorbell)
         self._free_stuck_ring()
         if self._is_urgent_missed() or preemption.is_due:
@@ -137,13 +137,13 @@ class Repairs:
             for owner in mailbox.take_unrung():
                 bell = mailbox.doorbell_of(owner)
                 if bell is None:
-                    mailbox.unrung.add(owner)  # its message is still to be read
-                # Also an owner that seems awake: the core that cleared its flag may have been stopped before its ring.
+                    mailbox.unrung.add(owner)  # its message has not been read yet
+                # Even an owner that seems awake: the core that cleared its flag may have been stopped before its ring.
                 elif has_room(bell):
                     ring(bell)
 
     def _is_urgent_missed(self) -> bool:
-        """Whether a task is announced while all cores are busy: an urgent ring may be lost."""
+        """Whether a task is announced while all cores are busy, so that an urgent ring may have been lost."""
         ddr = self._mailbox.ddr
         if any(ddr.map[at] in _FREE for at in self._activities):
             return False
@@ -151,14 +151,14 @@ class Repairs:
         return ddr.map.find(ANNOUNCED, announced, announced + ddr.layout.slot_count) >= 0
 
     def show_tcm(self) -> None:
-        """Write which TCM is in use."""
-        with contextlib.suppress(RuntimeError):  # the op has changed the list meanwhile; the next beat looks again
+        """Publish which TCM is in use."""
+        with contextlib.suppress(RuntimeError):  # the op changed the list meanwhile; the next beat retries
             tiles = [*self._ops_in_c.tiles(), *self._core.engines.tile_manager.live()]
             bits = bits_in_use(tiles, 0), bits_in_use(tiles, 1)
             TCM_BITS.pack_into(self._mailbox.ddr.map, self._record + CORE_TCM, *bits)
 
     def _free_stuck_ring(self) -> None:
-        """Empty the full doorbells of clients: a ring of a full one would block this core for ever."""
+        """Empty clients' doorbells that are full: ringing a full one would block this core forever."""
         ended, mm = -1, self._mailbox.ddr.map
         if mm[self._record + CORE_ACTIVITY] == LOOKING:
             (ended,) = _U64.unpack_from(mm, self._record + CORE_TASKS)

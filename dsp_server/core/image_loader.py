@@ -1,4 +1,4 @@
-"""An image in a core: loading its snapshot under the file's own name, and its modules; running its ``main()``."""
+"""Loads an image into a core: its snapshot under the original file's name, its modules; then runs ``main()``."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _MACROS = frozenset({"HB_DSP_REGISTER_NN_ALL", "HB_DSP_REGISTER_CV_ALL"})
 
 
 def load_and_run(snapshot: str, origin: str) -> None:
-    """Load the image's snapshot, Python as the module it was written as, and call its ``main()``.
+    """Load the image's snapshot, a Python one as its original module, and call its ``main()``.
 
     Raises:
-        ImageError: the image has no callable ``main``, or is one in C that does not load. An exception of the image
-            itself passes through.
+        ImageError: the image has no callable ``main``, or is a C image that does not load. Exceptions of the image
+            itself pass through.
     """
     with Path(snapshot).open("rb") as file:
         raw = file.read(HEADER_BYTES)
@@ -46,25 +46,25 @@ def load_and_run(snapshot: str, origin: str) -> None:
         guests.load("hbrt.skeletons", "hexagon", f"{origin}, an image of Hexagon code,", "fastrpc")(snapshot, origin)
         return
     if is_elf(raw):
-        from dsp_server.c_images.image import run_image  # a Python image does not need it
+        from dsp_server.c_images.image import run_image  # Python images do not need it
 
         run_image(snapshot, origin)
         return
     folder = str(Path(origin).parent)
-    sys.path.insert(0, folder)  # an image may import modules of its own directory
+    sys.path.insert(0, folder)  # an image may import modules from its own directory
     _import_from_text(folder)
     module = ModuleType(MODULE_NAME)
     module.__file__ = origin
     sys.modules[MODULE_NAME] = module
     source = Path(snapshot).read_text(encoding="utf-8")
-    # A traceback then shows the running lines, even after a change of the file.
+    # Tracebacks then show the lines that run, even after the file has changed.
     linecache.cache[origin] = (len(source), None, source.splitlines(keepends=True), origin)
     tree = ast.parse(source, origin)
     for name, line in uncalled_macros(tree):
         runtime.find(
             "image",
-            f"{name} at {origin}:{line} lacks its parentheses and so registers nothing. A macro of C is a "
-            f"call here: write {name}().",
+            f"{name} at {origin}:{line} has no parentheses, so it registers nothing. C macros are functions "
+            f"here: write {name}().",
             Place("image", f"{origin}:{line}"),
         )
     code = compile(tree, origin, "exec")
@@ -72,21 +72,21 @@ def load_and_run(snapshot: str, origin: str) -> None:
     main = getattr(module, "main", None)
     if not callable(main):
         raise ImageError(
-            f"The image {origin} has no main(): define one that registers its ops and calls hb_dsp_start(), as the "
+            f"The image {origin} has no main(): define one that registers the ops and calls hb_dsp_start(), as in the "
             "file that 'hbrt op new NAME' writes does."
         )
     main()
 
 
 def _of_profile() -> dict[str, str]:
-    """Variables of the core's process, and of a program beside it: what native/dsp/hap.c says of the board."""
+    """Environment variables for a core's process or a side program, from the profile; native/dsp/hap.c reads them."""
     profile = active()
     clock_mhz = round(profile.number("cores.dsp.clock_mhz"))
     return {"HBRT_DSP_CLOCK_MHZ": str(clock_mhz), "HBRT_DSP_VTCM_BYTES": str(profile.whole("tcm.vtcm_bytes"))}
 
 
 def uncalled_macros(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Name and line of each macro of C that stands without the parentheses of a call: no error in Python."""
+    """Yield name and line of each C macro used without call parentheses, which Python does not flag as an error."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr):
             name = getattr(node.value, "id", getattr(node.value, "attr", ""))
@@ -95,19 +95,19 @@ def uncalled_macros(tree: ast.Module) -> Iterator[tuple[str, int]]:
 
 
 class _TextLoader(SourceFileLoader):
-    """Loads a module's text: without the times of a file, Python neither reads nor writes bytecode."""
+    """Loads a module's source text: without a file's times, Python neither reads nor writes bytecode."""
 
     def path_stats(self, path: str) -> Mapping[str, int]:
-        raise OSError(f"No bytecode is used for {path}.")
+        raise OSError(f"Bytecode is not used for {path}.")
 
 
 def _import_from_text(folder: str) -> None:
-    """Load modules of this directory, and of its packages, from their text from now on, not from cached bytecode.
+    """From now on load modules of this directory and its packages from source text, not from cached bytecode.
 
-    Python takes bytecode as current when size and second of change are equal: it would miss an edit of the same length
+    Python considers bytecode current if the size and the mtime in seconds match, so it would miss a same-length edit
     within one second.
 
-    Subdirectories that are entries of sys.path themselves, such as those of a virtual environment, are excluded.
+    Subdirectories that are in sys.path themselves, such as those of a virtual environment, are excluded.
     """
     make_finder = FileFinder.path_hook(
         (ExtensionFileLoader, EXTENSION_SUFFIXES),
@@ -121,7 +121,7 @@ def _import_from_text(folder: str) -> None:
     def hook(path: str) -> Any:
         others = (entry for entry in sys.path if entry != folder and lies_in(entry, folder))
         if not lies_in(path, folder) or any(lies_in(path, entry) for entry in others):
-            raise ImportError(path)  # the next hook's
+            raise ImportError(path)  # leave it to the next hook
         return make_finder(path)
 
     sys.path_hooks.insert(0, hook)

@@ -1,7 +1,7 @@
-"""A core in the process of the program that calls it: an op runs in the caller's thread, where a debugger reaches it.
+"""A core inside the calling program's process: ops run in the caller's thread, where a debugger reaches them.
 
-The board's daemon, memory and tables are the usual ones, and so are TCM, iDMA, detectors and answers: the core is the
-same class. But no core claims a task: the submitting thread runs it. There is no watchdog, no priority, no second core.
+The board's daemon, memory and tables are the usual ones; so are TCM, iDMA, detectors and answers, as it is the same
+core class. But no core claims tasks: the submitting thread runs them. No watchdog, no priorities, no second core.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hbrt.findings.record import Finding
 from hbrt.trace.ring import Ring
 
 _ENDS = (KeyboardInterrupt, SystemExit, bdb.BdbQuit)
-"""Exceptions that end the program, not the op alone."""
+"""Exceptions that end the whole program, not just the op."""
 
 
 class _Started(BaseException):
@@ -40,15 +40,15 @@ class InlineCore:
 
     Args:
         ddr: The board's DDR.
-        doorbells: The doorbells of its cores.
-        client: Id and doorbell of this process's lease.
-        image: File of the image; None takes the packaged ops.
-        report: Takes findings.
-        recording: Directory and limit of a recording of the calls, or None.
-        index: Which core it is.
+        doorbells: The doorbells of the board's cores.
+        client: Client id and doorbell of this process's lease.
+        image: The image's file; None for the packaged ops.
+        report: Receives findings.
+        recording: Directory and size limit for recording the calls, or None.
+        index: Index of the core to act as.
 
     Raises:
-        BoardError: the image does not load; has its exception as its cause.
+        BoardError: the image does not load; its exception is chained as the cause.
     """
 
     def __init__(
@@ -62,10 +62,10 @@ class InlineCore:
         index: int = 0,
     ) -> None:
         self.index = index
-        self._lock = threading.RLock()  # models call from their own threads
+        self._lock = threading.RLock()  # models make calls from threads of their own
         self._error: BaseException | None = None
         self._before = vars(runtime.context).copy()
-        vars(runtime.context).update(vars(runtime.CoreContext()))  # as at the start of a core's process
+        vars(runtime.context).update(vars(runtime.CoreContext()))  # as when a core's process starts
         runtime.context.index, runtime.context.ddr = index, ddr
         runtime.context.serve, runtime.context.report = self._start, report
         forked.mark[0] = 1
@@ -76,7 +76,7 @@ class InlineCore:
             pass
         except Exception as error:
             vars(runtime.context).update(self._before)
-            raise BoardError(f"The image {origin} does not load: {error}") from error
+            raise BoardError(f"The image {origin} did not load: {error}") from error
         self._registry = runtime.context.registry
         self._control = os.eventfd(0, os.EFD_CLOEXEC)
         self._engines_before = cycles.current(), descriptors.current()
@@ -92,18 +92,18 @@ class InlineCore:
 
     @property
     def engines(self) -> Engines:
-        """What its op computes with."""
+        """The engines that its op computes with."""
         return self._core.engines
 
     def ops(self) -> dict[int, str]:
-        """Its commands: number -> name."""
+        """Its commands: number to name."""
         return {op.cmd: op.name for op in self._registry.listing()}
 
     def run(self, slot: int) -> BaseException | None:
-        """Run the task in a slot, and answer there; returns the exception of its op.
+        """Run the task in a slot and answer it there; return the exception of its op, if any.
 
         Raises:
-            KeyboardInterrupt, SystemExit, BdbQuit: the op raised it; the task has failed, and the program ends.
+            KeyboardInterrupt, SystemExit, BdbQuit: the op raised it; the task has failed and the program ends.
         """
         with self._lock:
             self._core.run_now(slot)
@@ -113,19 +113,19 @@ class InlineCore:
             return error
 
     def follow_trace(self, ring: Ring | None) -> None:
-        """Note what the core does into a ring beside the program's from now on, or with None no more."""
-        with suppress(OSError):  # no room: the program keeps running
+        """Trace what the core does into a ring next to the program's from now on; None stops it."""
+        with suppress(OSError):  # no space: the program carries on untraced
             own = None if ring is None else ring.of_role(f"core {self.index}")
             if own is not None:
                 own.name_ops(self.ops())
             self._core.follow_trace(own)
 
     def resume(self) -> None:
-        """Be the core that this process's engines are those of, among several that take turns."""
+        """Make this process's engines those of this core; for processes in which several cores take turns."""
         self.engines.install()
 
     def close(self) -> None:
-        """Release the process-wide resources of the core."""
+        """Release the core's process-wide resources."""
         vars(runtime.context).update(self._before)
         counter, idma = self._engines_before
         cycles.install(counter)
@@ -138,6 +138,6 @@ class InlineCore:
         raise _Started
 
     def note(self, op: str, error: BaseException, text: str) -> None:
-        """As ``Faults.note``; the caller gets the exception, so that no log needs it."""
+        """See ``Faults.note``; the caller gets the exception, so nothing is logged."""
         del op, text
         self._error = error

@@ -1,9 +1,9 @@
 """A core: wait, claim, run, answer.
 
-A core that claimed a task writes RUNNING, and wakes another core for a READY task that it leaves. A core that found no
-task writes ASLEEP, scans once more, and waits for its doorbell. Here are the ops in Python. What C does is in
-core_mailbox.py and ops_in_c.py, what interrupts an op in preemption.py, and what the heartbeat repairs in heartbeat.py;
-process.py has the rest of a core's process, and its messages with the supervisor.
+A core that has claimed a task writes RUNNING, and wakes another core if it leaves a READY task. A core that finds no
+task writes ASLEEP, scans once more, and waits for its doorbell. This module runs the Python ops. C's share is in
+core_mailbox.py and ops_in_c.py, interruption of ops in preemption.py, the heartbeat's repairs in heartbeat.py, and
+the rest of a core's process, including messages from the supervisor, in process.py.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ from hbrt.trace.kinds import EventKind
 if TYPE_CHECKING:
     from hbrt.trace.ring import Ring
 
-_TASKS = struct.Struct("<Q8xQ")  # tasks and modelled cycles, from CORE_TASKS on
+_TASKS = struct.Struct("<Q8xQ")  # tasks and modeled cycles, from CORE_TASKS on
 
 
 class Core:
     """One virtual core over a board's DDR file.
 
     Args:
-        index: Which core of the board this is.
+        index: Index of the core on its board.
         ddr: The board's DDR.
-        doorbells: Every core's doorbell, an eventfd each.
-        control_fd: Readable when the supervisor has sent a message.
-        listen: Handles one message of the supervisor, without waiting; False when there is none.
-        client_doorbells: Doorbells of the attached clients by the numbers of their attachments; ``listen`` fills it.
-        faults: Takes the exceptions of ops.
+        doorbells: Doorbells of all cores, each an eventfd.
+        control_fd: Becomes readable when the supervisor has sent a message.
+        listen: Handles one message from the supervisor without blocking; returns False if there is none.
+        client_doorbells: Doorbells of attached clients, keyed by attachment number; filled by ``listen``.
+        faults: Receives the exceptions of ops.
 
     Attributes:
-        engines: What the running op, or the next one, computes with.
-        now: The op that runs.
-        ops: What it serves, by command.
+        engines: The engines that the running op, or the next one, computes with.
+        now: The op that is running.
+        ops: Its ops by command number.
     """
 
     def __init__(
@@ -89,10 +89,10 @@ class Core:
         self._trace: EngineTrace | None = None
 
     def serve(self, urgent_doorbell: int) -> None:
-        """Serve tasks until ``is_stopping``.
+        """Serve tasks until ``is_stopping`` is true.
 
         Args:
-            urgent_doorbell: This core's doorbell for tasks that may interrupt its op.
+            urgent_doorbell: This core's doorbell for tasks that may interrupt its op, an eventfd.
         """
         mailbox, registry, repairs = self.mailbox, runtime.context.registry, self._repairs
         ddr, record = mailbox.ddr, mailbox.ddr.layout.core(self.index)
@@ -110,7 +110,7 @@ class Core:
                 self.run(slot)
 
     def _next(self) -> int:
-        """Claim a task; where there is none, wait for one. -1 without a task for this side."""
+        """Claim a task, or wait for one; -1 if there is no task for Python to run."""
         mailbox = self.mailbox
         slot = self.ops_in_c.next()
         if slot >= 0:
@@ -129,7 +129,7 @@ class Core:
         return -1
 
     def running_op(self) -> Run | None:
-        """The op that runs, for the heartbeat's thread."""
+        """Return the running op, for the heartbeat thread."""
         engine, slot, ddr, now = self.ops_in_c.engine(), self.ops_in_c.running(), self.mailbox.ddr, self.now
         task = runtime.context.task
         if slot >= 0:
@@ -142,30 +142,30 @@ class Core:
         return None if op is None else Run(claim_ns, op, engine or self.engines.idma)
 
     def close(self) -> None:
-        """Close what this object opened: for a process that continues without its core."""
+        """Close what this object has opened; for a process that carries on without its core."""
         self.mailbox.close()
-        del self.preemption, self.ops_in_c, self._repairs  # no cycle keeps the board's memory
+        del self.preemption, self.ops_in_c, self._repairs  # break the cycle that would keep the board's memory mapped
 
     def count_apart(self) -> None:
-        """Count no task in the core's record from now on: the board's own core runs none of them."""
+        """Stop counting tasks in the core's record: this core runs them in place of the board's own."""
         self.mailbox.lib.hbrt_core_apart(self.mailbox.core)
 
     def follow_trace(self, ring: Ring | None) -> None:
-        """Note ops, and what their engines do, into a ring from now on, or with None no more. Only between ops."""
+        """Trace ops and their engines into a ring from now on; None stops it. Call only between ops."""
         self._trace = None if ring is None else EngineTrace(ring)
         self.ops_in_c.follow_trace(ring)
-        self.engines.follow_trace(self._trace)  # those of an op that interrupts follow when they come to be used
+        self.engines.follow_trace(self._trace)  # engines of an interrupting op follow when they are first used
 
     # -- run
 
     def run_now(self, slot: int) -> None:
-        """Run the task in a slot that no other core may claim: for a process that is its own core (see inline.py)."""
+        """Run the task in a slot that no other core may claim; for a process that is its own core (see inline.py)."""
         ddr = self.mailbox.ddr
         CLAIM.pack_into(ddr.map, ddr.layout.record(slot) + ANSWER_OFFSET, self.index, 0, 0, 0, monotonic_ns())
         self.run(slot)
 
     def run(self, slot: int) -> None:
-        """Run the op of a claimed slot and answer, unless the op ends the process."""
+        """Run the op of a claimed slot and answer its task, unless the op ends the process."""
         ddr, context, now = self.mailbox.ddr, runtime.context, self.now
         mm, record = ddr.map, ddr.layout.record(slot)
         cmd, now.priority, owner, context.client_id, now.claim_ns = RUN.unpack_from(mm, record)
@@ -199,7 +199,7 @@ class Core:
                 op.runs += 1
                 if type(result) is not int or result:
                     result, text = self.returned(op, result)
-        except BaseException as error:  # noqa: BLE001 - an op may raise anything; its task fails, the core keeps running
+        except BaseException as error:  # noqa: BLE001 - ops may raise anything; the task fails, the core carries on
             now.is_in_op, has_raised = False, True
             result, text = self.raised(op, cmd, error)
             done_ns = monotonic_ns()
@@ -208,12 +208,12 @@ class Core:
         self.answer(slot, owner, (result, text), (start_ns, done_ns), cycles_before, newest)
 
     def returned(self, op: Registration, returned: object) -> tuple[int, str]:
-        """Status and text for an op's return value other than 0."""
+        """Return status and text for an op's return value other than 0."""
         result = as_status(returned)
         return result, f"{op.name} (command {op.cmd:#x}) returned {result}. {runtime.context.map_failure}".rstrip()
 
     def raised(self, op: Registration | None, cmd: int, error: BaseException) -> tuple[int, str]:
-        """Status and text for an exception while a command was served."""
+        """Return status and text for an exception raised while a command was served."""
         name = f"{'The core' if op is None else op.name} (command {cmd:#x})"
         if not forked.mark[0]:
             forked.leave(name, error)
@@ -230,7 +230,7 @@ class Core:
         return run_op(self, op, function, views, checks, slot)
 
     def use_engines(self, tile_manager: TileManager, counter: CycleCounter, idma: Idma) -> None:
-        """Give these engines to the running op, or to the next one; they are an ``Engines``."""
+        """Give these engines, an ``Engines``, to the running op or to the next one."""
         self.engines = Engines(tile_manager, counter, idma)
         self.engines.follow_trace(self._trace)
         self.engines.install()
@@ -246,19 +246,19 @@ class Core:
         cycles_before: int,
         newest: int = -1,
     ) -> None:
-        """Publish the answer of a task, write LOOKING, and wake the owner if it sleeps.
+        """Publish a task's answer, write LOOKING, and wake the owner if it sleeps.
 
         Args:
-            slot: The task's.
-            owner: Who is rung.
-            outcome: Its result, and its text when it failed.
+            slot: Slot of the task.
+            owner: Client id to ring.
+            outcome: The result, and the text if the task failed.
             times_ns: When its op started and ended.
-            cycles_before: The counter before its op.
-            newest: The number of the trace's newest event before its op; -1 has the op noted in any case.
+            cycles_before: The cycle counter before the op ran.
+            newest: Number of the newest trace event before the op; -1 records the op in any case.
         """
         (result, text), spent, mailbox = outcome, self.engines.counter.cycles - cycles_before, self.mailbox
         if self._trace is not None and self._trace.ring.newest != newest:
-            # The history has the op itself; an event says which of the others were inside it.
+            # The history has the op itself; the event records which other events happened inside it.
             (sequence,) = SUBMITTED.unpack_from(mailbox.ddr.map, mailbox.ddr.layout.record(slot))
             self._trace.ring.note(EventKind.RUN, *times_ns, sequence, cycles_before, self.engines.counter.cycles)
         has_work = self._write_work(slot, spent)
@@ -268,7 +268,7 @@ class Core:
         mailbox.answer(owner, slot, result, self.preemption.depth > 0, *times_ns, spent, has_work)
 
     def _write_work(self, slot: int, spent_cycles: int) -> int:
-        """Write what the op charged, if anything; returns whether."""
+        """Write the work that the op charged, if any; return whether there was any."""
         mapped_bytes = runtime.context.mapped_bytes
         if not spent_cycles and not mapped_bytes:
             return 0

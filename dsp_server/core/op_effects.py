@@ -1,4 +1,4 @@
-"""What ops do outside their blocks: output in the board's log, and TCM, iDMA and mappings that they do not release."""
+"""What ops do outside their blocks: output to the board's log, and TCM, iDMA and mappings that they do not release."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from dsp_server.hardware.tile_manager import TileManager
 
 _LOG_FD = 2
-_MAX_TEXT = 1000  # characters of a failed task's text: its traceback must have room
+_MAX_TEXT = 1000  # characters of a failed task's text: leave room for its traceback
 
 
 class _Lines(io.RawIOBase):
-    """Takes bytes, and writes each line of them to the board's log."""
+    """Accepts bytes and writes each complete line to the board's log."""
 
     def __init__(self) -> None:
         self._pending = b""
-        self._lock = threading.RLock()  # an op of priority 255 may print in the middle of another's print
+        self._lock = threading.RLock()  # a priority 255 op may print while another op is printing
 
     def writable(self) -> bool:
         """Yes."""
         return True
 
     def fileno(self) -> int:
-        """The log itself, for code that writes without this object."""
+        """Descriptor of the log itself, for code that bypasses this object."""
         return _LOG_FD
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Log the lines that are complete now."""
+        """Log the lines that are now complete."""
         raw = bytes(data)
         with self._lock:
             *lines, self._pending = (self._pending + raw).split(b"\n")
@@ -46,7 +46,7 @@ class _Lines(io.RawIOBase):
         return len(raw)
 
     def flush(self) -> None:
-        """Log a line that has no end yet."""
+        """Log a line that has not been ended yet."""
         with self._lock:
             line, self._pending = self._pending, b""
         if line:
@@ -62,8 +62,8 @@ def _log(line: bytes) -> None:
 
 
 def install() -> None:
-    """Have ``print``, and Python code that writes to standard error, write such lines from now on."""
-    # TextIOWrapper asks of its buffer no more than these methods.
+    """Redirect ``print``, and Python code that writes to standard error, to the board's log."""
+    # TextIOWrapper needs only these methods from its buffer.
     sys.stdout, sys.stderr = (
         io.TextIOWrapper(_Lines(), "utf-8", "replace", write_through=True)  # type: ignore[type-var]
         for _ in range(2)
@@ -71,7 +71,7 @@ def install() -> None:
 
 
 def with_output(text: str) -> str:
-    """The text of a failed task, followed by the output and log lines of its op that the text does not have."""
+    """Return a failed task's text, followed by those output and log lines of its op that it lacks."""
     context = runtime.context
     if not context.said:
         return text
@@ -81,28 +81,28 @@ def with_output(text: str) -> str:
     said = [line for task, line in context.said if task is context.task and line not in text]
     if not said:
         return text
-    return f"{text}\nIt had said:\n" + "\n".join(said)[-_MAX_TEXT:]
+    return f"{text}\nIts output:\n" + "\n".join(said)[-_MAX_TEXT:]
 
 
 def unknown_handle(why: str, site: str) -> None:
-    """Report a wait for an iDMA handle that no copy returned, which counts as done: on the board it ends by chance."""
+    """Report a wait for an iDMA handle that no copy returned. It counts as done here; on a board it may never end."""
     cmd = (runtime.context.task or (0,))[0]
     runtime.find(
         "dma-handle",
-        f"{why} The wait counts as done here, and may never end on the board.",
+        f"{why} The wait counts as done here; on the board it may never end.",
         Place("waited", site, core=runtime.context.index, cmd=cmd),
     )
 
 
 def sweep(cmd: int, op: str, idma: Idma, tile_manager: TileManager, *, has_raised: bool) -> None:
-    """Release the resources that an op left, and report them; those of an op that raised are not reported.
+    """Release the resources that an op left behind, and report them unless the op raised.
 
     Args:
         cmd: Command number.
         op: Name of the op.
-        idma: The engine that it used.
-        tile_manager: The TCM that it used.
-        has_raised: Whether it ended by an exception.
+        idma: The engine that the op used.
+        tile_manager: The TCM that the op used.
+        has_raised: Whether the op ended with an exception.
     """
     descriptors, tiles, mappings = idma.drain(), tile_manager.reset(), runtime.context.mappings
     runtime.context.mappings = []
@@ -120,14 +120,14 @@ def sweep(cmd: int, op: str, idma: Idma, tile_manager: TileManager, *, has_raise
     for tile in tiles:
         runtime.find(
             "tcm-left",
-            f"{who} without freeing TCM: {tile}. Free it with xvFreeBuffer on each way out of the op.",
+            f"{who} without freeing TCM: {tile}. Free it with xvFreeBuffer on every path out of the op.",
             Place("tile allocated", tile.where, core=core, cmd=cmd, op=op, size_bytes=tile.size_bytes),
         )
     for mapping in mappings:
         runtime.find(
             "left-mapped",
-            f"{who} without unmapping {mapping}. Call hb_dsp_mem_unmap with what hb_dsp_mem_map returned, on each way "
-            "out of the op.",
+            f"{who} without unmapping {mapping}. Call hb_dsp_mem_unmap with the address from hb_dsp_mem_map on every "
+            "path out of the op.",
             Place(
                 "mapped",
                 mapping.site,

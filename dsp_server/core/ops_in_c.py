@@ -1,6 +1,6 @@
-"""The ops in C of a core: C runs one and answers its task, until it needs the runtime, fails, or is interrupted.
+"""A core's ops in C: C runs an op and answers its task, until the op needs the runtime, fails, or is interrupted.
 
-At the op's first call into the runtime, this side takes the task over (``adopt``); it answers such tasks.
+When the op first calls the runtime, Python takes over the task (``adopt``) and answers it.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 
 def _in_c(registration: Registration) -> COp | None:
-    calls = sys.modules.get("dsp_server.c_images.runtime_calls")  # of a process that has an image in C
+    calls = sys.modules.get("dsp_server.c_images.runtime_calls")  # loaded only in processes with a C image
     return registration.op if calls is not None and isinstance(registration.op, calls.COp) else None
 
 
 class OpsInC:
-    """What C runs of one core's ops; nothing, where the image is in Python.
+    """The ops that C runs for one core; none if the image is in Python.
 
     Attributes:
-        on_look: Called in the middle of an op that ``call`` has had call Python.
+        on_look: Called in the middle of an op, after ``call`` has made it call Python.
     """
 
     def __init__(self, core: Host) -> None:
@@ -41,11 +41,11 @@ class OpsInC:
         self.on_look: Callable[[], None] = lambda: None
         self._lib, self._handle = core.mailbox.lib, core.mailbox.core
         self._image: ImageRuntime | None = None
-        self._adopted_cycles = 0  # the counter when the running op was adopted
+        self._adopted_cycles = 0  # cycle counter when the running op was adopted
         self._last_ns = core.mailbox.ffi.new("uint64_t *")
 
     def offer(self, registration: Registration) -> None:
-        """Have C run an op, if it is in C."""
+        """Have C run an op if it is in C."""
         core, op, ffi = self._core, _in_c(registration), self._core.mailbox.ffi
         if op is not None:
             if self._image is None:
@@ -57,7 +57,7 @@ class OpsInC:
         self._lib.hbrt_core_op(self._handle, registration.cmd, ffi.cast("void *", op.address if op else 0))
 
     def next(self) -> int:
-        """As hbrt_core_next, with the engines in C's hands meanwhile."""
+        """Do what hbrt_core_next does, with the engines handed to C meanwhile."""
         if self._image is None:
             found: int = self._lib.hbrt_core_next(self._handle)
             return found
@@ -68,31 +68,31 @@ class OpsInC:
         return found
 
     def call(self) -> None:
-        """Have C call Python at the next call of the op that runs; of any thread."""
+        """Have C call Python at the running op's next call. May be called from any thread."""
         if self._image is not None:
             self._image.engine.call()
 
     def follow_trace(self, ring: Ring | None) -> None:
-        """As ``Core.follow_trace``, of what C does."""
+        """Do what ``Core.follow_trace`` does, for the part in C."""
         if self._image is not None:
             self._image.engine.follow_trace(ring)
 
     def engine(self) -> OpEngine | None:
-        """The engine of the op that C has now; of any thread."""
+        """Engine of the op that C is running. May be called from any thread."""
         return self._image.engine if self._image is not None and self._image.engine.is_on else None
 
     def tiles(self) -> list[Tile]:
-        """The live tiles of the op that C has now; of any thread."""
+        """Live tiles of the op that C is running. May be called from any thread."""
         engine = self.engine()
         return [] if engine is None else engine.tiles()
 
     def running(self) -> int:
-        """The slot of the op that C has now, negative for none; of any thread."""
+        """Slot of the op that C is running; negative if none. May be called from any thread."""
         slot: int = self._lib.hbrt_core_running(self._handle)
         return slot
 
     def take_runs(self) -> int:
-        """Note the number and the times of the ops that have run in C since the last call; returns the number."""
+        """Record the number and times of the ops that C has run since the last call; return the number."""
         total = 0
         for cmd, op in list(self._core.ops.items()) if self._image else ():
             if runs := self._lib.hbrt_core_runs(self._handle, cmd, self._last_ns):
@@ -102,7 +102,7 @@ class OpsInC:
         return total
 
     def adopt(self) -> None:
-        """Take over the task that C runs: for the calls of its op, for an urgent task inside it, and for its answer."""
+        """Take over the task that C is running: for its op's calls, for an urgent task inside it, for its answer."""
         slot = self._lib.hbrt_core_adopt(self._handle)
         if slot < 0:
             return
@@ -121,7 +121,7 @@ class OpsInC:
         now.is_in_op = True
 
     def end(self) -> None:
-        """Answer a task that C has run."""
+        """Answer a task that C has finished running."""
         self.adopt()
         core, context, ran = self._core, runtime.context, self._lib.hbrt_core_ran(self._handle)
         tile_manager, counter, idma = core.engines

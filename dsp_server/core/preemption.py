@@ -1,4 +1,4 @@
-"""Urgent tasks, of priority 254 and 255, that interrupt the op of a core, which goes on afterwards."""
+"""Urgent tasks (priority 254 and 255), which interrupt a core's op; it continues afterwards."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from dsp_server.core.ops_in_c import OpsInC
 
 PREEMPT_SIGNAL = signal.SIGUSR1
-_IMPORTS = "<frozen importlib._bootstrap>"  # the file of the interpreter's own frames of an import
+_IMPORTS = "<frozen importlib._bootstrap>"  # file name of the interpreter's own import frames
 _LOOP = "dsp_server.core.loop"
 
 
 class Preemption:
-    """What interrupts the ops of one core.
+    """What may interrupt one core's ops.
 
     Attributes:
-        depth: How many ops are interrupted.
-        is_due: An urgent task waits for the end of an import: the next heartbeat interrupts again.
+        depth: How many ops are currently interrupted.
+        is_due: Whether an urgent task waits for an import to end: the next heartbeat interrupts again.
     """
 
     def __init__(self, core: Host, ops_in_c: OpsInC) -> None:
@@ -40,29 +40,29 @@ class Preemption:
         self._main_thread = 0
         self.depth = 0
         self.is_due = False
-        self._spare_engines: list[Engines] = []  # for ops that interrupt, by depth
+        self._spare_engines: list[Engines] = []  # for interrupting ops, by depth
 
     def begin(self) -> int:
-        """Have the signal interrupt this thread from now on; returns the thread."""
+        """Let the signal interrupt this thread from now on; return the thread's id."""
         self._main_thread = threading.get_ident()
         signal.signal(PREEMPT_SIGNAL, lambda *_: self.preempt())
         return self._main_thread
 
     def interrupt(self) -> None:
-        """Send the main thread a signal: an urgent task may interrupt its op. Of any thread."""
+        """Signal the main thread that an urgent task may interrupt its op. May be called from any thread."""
         self._ops_in_c.call()
         signal.pthread_kill(self._main_thread, PREEMPT_SIGNAL)
 
     def preempt(self) -> None:
-        """Run an urgent task in the middle of an op of lower priority, which then continues.
+        """Run an urgent task in the middle of a lower-priority op, which then continues.
 
-        A signal calls this between two bytecodes of the main thread; a long call into C ends first. The interrupting op
-        has its own TCM, iDMA engine and cycle counter. One of 255 also interrupts one of 254 that interrupts another.
-        None interrupts an import: it would be given the module that is being imported, of which half is there.
+        Runs from a signal handler, between two bytecodes of the main thread; a long call into C finishes first. The
+        interrupting op has its own TCM, iDMA engine and cycle counter. Priority 255 also interrupts a 254 that has
+        interrupted another op. Imports are never interrupted: the urgent op could get a half-imported module.
         """
         core, now = self._core, self._core.now
         self._ops_in_c.adopt()
-        # Outside an op the loop claims by priority anyway. Repeated: a ring during the nested task has no other effect.
+        # Outside an op the loop claims by priority anyway. Loops: a ring during the nested task has no other effect.
         while forked.mark[0] and now.is_in_op and now.priority < PRIORITY_PREEMPT:
             if _is_importing():
                 self.is_due = True
@@ -71,7 +71,7 @@ class Preemption:
                 return  # the loop claims by priority afterwards
             least = max(PRIORITY_URGENT, now.priority + 1)
             if core.mailbox.best_rank() < least or not self._run_nested(least):
-                return  # with no claim, the next heartbeat rescans
+                return  # if nothing was claimed, the next heartbeat rescans
 
     def _can_interrupt(self) -> bool:
         task = runtime.context.task
@@ -79,7 +79,7 @@ class Preemption:
         return op is None or getattr(op.op, "can_be_interrupted", True)
 
     def _run_nested(self, least: int) -> bool:
-        """Run one task of a priority inside the running op; False when none could be claimed."""
+        """Run one task of at least this priority inside the running op; False if none could be claimed."""
         core, now, context = self._core, self._core.now, runtime.context
         before = now.claim_ns, context.task, context.client_id, context.map_failure, now.priority
         mapped_bytes = context.mapped_bytes
@@ -108,8 +108,8 @@ class Preemption:
 
 
 def _is_importing() -> bool:
-    """Whether the running op, or what the core loads for it, is in the middle of an import."""
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - there is no public way
+    """Whether the running op, or the core on its behalf, is in the middle of an import."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - there is no public API
     while frame is not None and not (frame.f_globals.get("__name__") == _LOOP and frame.f_code.co_name == "serve"):
         if frame.f_code.co_filename == _IMPORTS:
             return True

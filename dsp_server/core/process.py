@@ -1,4 +1,4 @@
-"""A core's process: its descriptors in fixed places, the supervisor's messages, the image, its end."""
+"""A core's process: its descriptors at fixed numbers, messages from the supervisor, the image, and its exit."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ DDR_FD = 4
 URGENT_FD = 5
 TRACE_FD = 6
 FIRST_DOORBELL_FD = 7
-_MAX_FINDING = 4096  # characters of a finding's sentence
+_MAX_FINDING = 4096  # characters of a finding's text
 
 
 class CoreProcess:
-    """This process as a core of a board."""
+    """This process, acting as a core of a board."""
 
     def __init__(self, index: int, core_count: int, board: BoardPaths, origin: str) -> None:
         self.index = index
-        self._origin = origin  # file of the image
+        self._origin = origin  # the image's file
         self._reports = FindingReports(self._send_finding)
         self._board = board
         self._recorder = Recorder(lambda: switch.read(board), f"core {index}", Path(origin).name)
@@ -52,8 +52,8 @@ class CoreProcess:
             self.ddr = Ddr(DDR_FD)
         except OSError as error:
             self.give_up(
-                f"The process of core {index} cannot map the DDR: {error.strerror}. A limit of memory ('ulimit -v') "
-                "must leave room for all of it; start the board with less, with --ddr or HBRT_DDR."
+                f"The process of core {index} cannot map the DDR: {error.strerror}. A memory limit ('ulimit -v') "
+                "must leave room for all of the DDR; or start the board with a smaller one (--ddr or HBRT_DDR)."
             )
         self.doorbells = list(range(FIRST_DOORBELL_FD, FIRST_DOORBELL_FD + core_count))
         self.client_doorbells: dict[int, int] = {}
@@ -62,14 +62,14 @@ class CoreProcess:
         self._is_stopping = False
 
     def serve(self) -> NoReturn:
-        """Report the image's commands, wait for ``go``, then serve until stopped. hb_dsp_start calls this."""
+        """Report the image's commands, wait for ``go``, then serve until stopped. Called by hb_dsp_start."""
         if not forked.mark[0]:
             forked.leave("The image's main()", came="called hb_dsp_start(). ")
         ops = [[r.cmd, r.name, r.source, r.latency_us] for r in runtime.context.registry.listing()]
         if not ops:
             runtime.find(
                 "image",
-                f"The image {self._origin} registers no op. Call hb_dsp_register_fn(), or HB_DSP_REGISTER_NN_ALL(), in "
+                f"The image {self._origin} registers no ops. Call hb_dsp_register_fn() or HB_DSP_REGISTER_NN_ALL() in "
                 "main() before hb_dsp_start().",
                 Place("image", self._origin),
             )
@@ -88,14 +88,14 @@ class CoreProcess:
         os._exit(0)
 
     def give_up(self, problem: str) -> NoReturn:
-        """Report why this process cannot serve, and end."""
+        """Report why this process cannot serve, and exit."""
         if not forked.mark[0]:
             forked.leave("The image's main()", came=f"came to this end:\n{problem}\n")
         self.control.send(control.pack(event="broken", text=problem[-control.MAX_REQUEST_BYTES // 2 :]))
         os._exit(1)
 
     def report(self, found: Finding) -> None:
-        """Pass a finding to the daemon; a child that an op forked reports nothing."""
+        """Pass a finding to the daemon; in a child forked by an op, do nothing."""
         if forked.mark[0]:
             self._reports.report(found)
 
@@ -103,22 +103,22 @@ class CoreProcess:
         found = found._replace(text=found.text[:_MAX_FINDING])
         try:
             self.control.send(control.pack(event="finding", finding=found.as_dict()), socket.MSG_DONTWAIT)
-        except BlockingIOError:  # the daemon is busy: an op must not wait for it
+        except BlockingIOError:  # the daemon is busy: do not make the op wait
             return False
         return True
 
     def on_injected(self, number: int) -> None:
-        """Notify the daemon of an injected fault before it happens: it may end this process."""
+        """Notify the daemon of an injected fault before it happens, as it may end this process."""
         self.control.send(control.pack(event="injected", number=number))
 
     def stop(self) -> None:
-        """End after the running task."""
+        """Exit after the running task."""
         self._is_stopping = True
         if self.core is not None:
             self.core.is_stopping = True
 
     def listen(self, *, wait: bool = False) -> bool:
-        """Handle one message of the supervisor; False when there is none. This process ends with the supervisor."""
+        """Handle one message from the supervisor; False if there is none. If the supervisor is gone, exit."""
         try:
             raw, fds, _ = receive_fds(self.control, control.MAX_REQUEST_BYTES, 1, 0 if wait else socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -136,7 +136,7 @@ class CoreProcess:
         elif event == "inject":
             runtime.context.faults = {number: Trigger(parse(text)) for number, text in message["faults"]}
         elif event == "record":
-            from dsp_server.detectors.recording import Recorder  # a core that records nothing does not load it
+            from dsp_server.detectors.recording import Recorder  # loaded only if the core records
 
             runtime.context.recorders[message["client"]] = Recorder(
                 message["directory"], message["limit"], runtime.context
@@ -150,13 +150,13 @@ class CoreProcess:
         return True
 
     def _follow_trace(self) -> None:
-        """Begin or end to note what the core does, as the board's switch says."""
+        """Start or stop tracing what the core does, as the board's switch says."""
         if self.core is not None and self._recorder.look():
             self.core.follow_trace(self._recorder.ring)
 
     def _discard(self, client: int) -> None:
         if (memory := sys.modules.get("dsp_server.detectors.memory")) is not None:
-            memory.known.discard()  # another program may get the same addresses
+            memory.known.discard()  # another program may be given the same addresses
         self._reports.discard(client)
         runtime.context.recorders.pop(client, None)
 
@@ -170,7 +170,7 @@ class CoreProcess:
 
 
 def _image_files() -> list[str]:
-    """Python files that this process loaded from the image's own directory (for --reload)."""
+    """Python files that this process has loaded from the image's own directory (for --reload)."""
     if image_loader.MODULE_NAME not in sys.modules:
         return []  # an image in C
     folder = sys.path[0] + os.sep
@@ -179,33 +179,33 @@ def _image_files() -> list[str]:
 
 
 def _image_traceback(error: BaseException) -> str:
-    """The traceback of an image that did not load, without its callers."""
+    """Traceback of an image that did not load, without the frames above the image."""
     trace = beyond(error, lambda frame: frame.f_code.co_filename in {__file__, image_loader.__file__})
     return "".join(traceback.format_exception(type(error), error, trace, limit=-20)).rstrip()
 
 
 def _refuse_breakpoint(*_: object, **__: object) -> None:
-    """Refuse breakpoint() in an op without PYTHONBREAKPOINT: pdb would end the op without a reason.
+    """Refuse breakpoint() in an op if PYTHONBREAKPOINT is not set: pdb would end the op without saying why.
 
     Raises:
-        RuntimeError: always; the text names other ways.
+        RuntimeError: always; the text says what to do instead.
     """
     raise RuntimeError(
-        "breakpoint() needs a terminal, and a core has none. Run the program with HBRT_INLINE=1 (and HBRT_IMAGE): its "
-        "ops then run in its own process. Or start the board with --watchdog 0 and a debugger that is reached "
-        "otherwise in the environment, such as PYTHONBREAKPOINT=remote_pdb.set_trace."
+        "breakpoint() needs a terminal, and a core has none. Run the program with HBRT_INLINE=1 (and HBRT_IMAGE), so "
+        "that its ops run in its own process. Or start the board with --watchdog 0 and a debugger that needs no "
+        "terminal in the environment, such as PYTHONBREAKPOINT=remote_pdb.set_trace."
     )
 
 
 def main() -> NoReturn:
-    """Entry of the process: ``index core_count supervisor snapshot origin``."""
+    """Run a core's process; arguments: ``index core_count supervisor snapshot origin``."""
     index, core_count, supervisor = (int(argument) for argument in sys.argv[1:4])
     snapshot, origin = sys.argv[4:6]
     end_with(supervisor)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the daemon's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the daemon handles Ctrl-C
     for fd in range(CONTROL_FD, FIRST_DOORBELL_FD + core_count):
-        os.set_inheritable(fd, False)  # an op may start programs
-    # The stack of this process, when it dies in C or is about to be killed over its time limit.
+        os.set_inheritable(fd, False)  # ops may start programs
+    # Dump the stack when this process dies in C or is about to be killed for exceeding its time limit.
     faulthandler.enable(file=TRACE_FD, all_threads=False)
     faulthandler.register(signal.SIGUSR2, file=TRACE_FD, all_threads=False)
     forked.be_the_core(signal.SIGUSR2)
@@ -226,6 +226,6 @@ def main() -> NoReturn:
         problem = f"main() of {origin} returned; it must end with hb_dsp_start(), which never returns."
     except ImageError as error:
         problem = str(error)
-    except BaseException as error:  # noqa: BLE001 - each end of an image is reported
+    except BaseException as error:  # noqa: BLE001 - report every way that an image can end
         problem = _image_traceback(error)
     process.give_up(problem)

@@ -1,9 +1,9 @@
 """Whether the running op makes progress: a core's heartbeat samples its stack, at no cost to the op.
 
-An op stands still while each sample finds every frame of its thread at the same instruction, with the same local
-variables. A loop in Python is always sampled where it jumps back, so that its instruction alone shows no progress.
-The time in which the thread waits for a CPU does not count, nor the time in a debugger. The daemon judges the result,
-see dsp_server/lifecycle/health.py.
+An op is stuck as long as each sample finds every frame of its thread at the same instruction, with the same local
+variables. Samples always catch a Python loop where it jumps back, so its instruction alone shows no progress. Time
+that the thread spends waiting for a CPU or in a debugger does not count. The daemon judges the result: see
+dsp_server/lifecycle/health.py.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from dsp_server.waits.flags import Flags
 from hbrt.ddr.layout import BEAT_SECONDS, CORE_PROGRESS, PROGRESS
 from hbrt.protocol.frame_values import variables
 
-FEWEST_RUNS = 5  # with fewer runs, the usual time of an op is not known
-MAX_STEP_NS = int(2 * BEAT_SECONDS * 1e9)  # between two looks; after more, this process was stopped or had no CPU
-VALUES_AFTER_NS = 500_000_000  # before that, an op's instructions alone are compared
+FEWEST_RUNS = 5  # with fewer runs, the usual duration of an op is not known
+MAX_STEP_NS = int(2 * BEAT_SECONDS * 1e9)  # between two samples; if longer, this process was stopped or had no CPU
+VALUES_AFTER_NS = 500_000_000  # earlier, only an op's instructions are compared
 _MAX_FRAMES = 64
-_LOOP = "dsp_server.core.loop"  # below the op's frames
-_PLAIN = frozenset({int, float, bool})  # compared by value: a new object may have the address of a freed one
+_LOOP = "dsp_server.core.loop"  # the frames below the op's
+_PLAIN = frozenset({int, float, bool})  # compared by value, as a new object may reuse the address of a freed one
 _DEBUGGERS = frozenset({"bdb", "pdb", "pydevd", "_pydevd_bundle", "debugpy"})
 Place: TypeAlias = tuple[tuple[int, int], ...]
 Values: TypeAlias = list[list[tuple[str, object]]]
 
 
 class Run(NamedTuple):
-    """The op that runs: the claim time of its task, its registration, and its iDMA engine."""
+    """The running op: claim time of its task, its registration, and its iDMA engine."""
 
     claim_ns: int
     op: Registration
@@ -41,36 +41,36 @@ class Run(NamedTuple):
 
 
 class Polled(Protocol):
-    """The parts of an iDMA engine that a sample reads."""
+    """The parts of an iDMA engine that samples read."""
 
     polled: int
 
     @property
     def outstanding(self) -> int:
-        """Descriptors that have not completed."""
+        """Number of descriptors that have not completed."""
 
 
 def usable_ns(wall_ns: int, cpu_ns: int, delay_ns: int, *, is_runnable: bool) -> int:
-    """How much of a time span a thread could have used: all of it but the wait for a CPU.
+    """How much of a time span a thread could have used: all of it except the time it waited for a CPU.
 
     Args:
-        wall_ns: The time span.
-        cpu_ns: How long the thread had a CPU in it.
-        delay_ns: How long it has waited for a CPU in it, as far as the kernel reports it.
-        is_runnable: Whether it has a CPU or waits for one at the end of it.
+        wall_ns: Length of the time span.
+        cpu_ns: How long the thread had a CPU during it.
+        delay_ns: How long it waited for a CPU during it, as far as the kernel reports this.
+        is_runnable: Whether it has a CPU, or is waiting for one, at the end.
     """
     return min(wall_ns, cpu_ns if is_runnable else max(cpu_ns, wall_ns - delay_ns))
 
 
 class Progress:
-    """The samples of one core's ops.
+    """Samples of one core's ops.
 
     Args:
         shared: The DDR file's bytes.
         record: Offset of the core's record.
-        thread: Identity of the thread that runs the ops, which calls this.
-        running: Returns the op that runs, None without one.
-        ops: The registered ops by command.
+        thread: Id of the thread that runs the ops; it calls this constructor.
+        running: Returns the running op, or None.
+        ops: Registered ops by command number.
     """
 
     def __init__(
@@ -89,15 +89,15 @@ class Progress:
         self._ops = ops
         self._longest_ns: dict[int, int] = {}  # by command
         self._seen_runs: dict[int, int] = {}
-        self._run: Run | None = None  # of the last look
+        self._run: Run | None = None  # at the last sample
         self._looked_ns = self._cpu_ns = self._delay_ns = self._still_ns = self._still_cpu_ns = 0
         self._place: Place | None = None
         self._values: Values | None = None
         self._flags = Flags(shared)
-        self._flag: tuple[int, int] | None = None  # offset in the DDR file and size of the memory that the op polls
+        self._flag: tuple[int, int] | None = None  # offset in the DDR file, and size, of the memory that the op polls
 
     def look(self) -> None:
-        """Take a sample; the heartbeat's thread calls this each BEAT_SECONDS."""
+        """Take a sample; the heartbeat thread calls this every BEAT_SECONDS."""
         last, self._run = self._run, self._running()
         self._learn(last)
         if self._run is None:
@@ -105,7 +105,7 @@ class Progress:
                 self._write(0, 0, 0, 0, 0, 0, 0, 0)
             return
         run = self._run
-        frame = sys._current_frames().get(self._thread)  # noqa: SLF001 - the only way to another thread
+        frame = sys._current_frames().get(self._thread)  # noqa: SLF001 - the only way to see another thread
         place = _place_of(frame)
         values = _values_of(frame) if self._still_ns > VALUES_AFTER_NS else None
         now_ns, cpu_ns, delay_ns = time.monotonic_ns(), time.clock_gettime_ns(self._clock), self._run_delay_ns()
@@ -129,20 +129,20 @@ class Progress:
         self._write(run.claim_ns, *still, longest_ns, handle, run.idma.outstanding, *(self._flag or (0, 0)))
 
     def _learn(self, last: Run | None) -> None:
-        """Note the times of ops since the last sample, but for first runs, which import and compile."""
+        """Learn the durations of ops since the last sample, except first runs, which import and compile."""
         for cmd, op in list(self._ops.items()):
             if op.runs != self._seen_runs.get(cmd, 0):
                 self._seen_runs[cmd] = op.runs
                 if op.runs > 1:
                     self._note(cmd, op.last_ns)
         if last is not None and last.op.runs > 1 and (self._run is None or self._run.claim_ns != last.claim_ns):
-            self._note(last.op.cmd, self._looked_ns - last.claim_ns)  # shorter ones may have come after it
+            self._note(last.op.cmd, self._looked_ns - last.claim_ns)  # shorter ones may have followed
 
     def _note(self, cmd: int, took_ns: int) -> None:
         self._longest_ns[cmd] = max(took_ns, self._longest_ns.get(cmd, 0))
 
     def _run_delay_ns(self) -> int:
-        """How long the thread has waited for a CPU, as /proc/PID/schedstat counts it; 0 where the kernel does not."""
+        """How long the thread has waited for a CPU, from /proc/PID/schedstat; 0 if the kernel does not report it."""
         try:
             return int(Path(f"/proc/self/task/{self._native}/schedstat").read_text(encoding="ascii").split()[1])
         except (OSError, ValueError, IndexError):
@@ -153,7 +153,7 @@ class Progress:
 
 
 def _place_of(frame: Any) -> Place | None:
-    """Code and instruction of each frame of a stack, None in a debugger."""
+    """Code and instruction of each frame of a stack; None in a debugger."""
     place: list[tuple[int, int]] = []
     while frame is not None and len(place) < _MAX_FRAMES:
         if str(frame.f_globals.get("__name__")).partition(".")[0] in _DEBUGGERS:

@@ -1,7 +1,7 @@
-"""Views of RPC blocks: checked against the live blocks that the caller may use, and cached while they are valid.
+"""Views of RPC blocks: checked against the live blocks that the caller may use, then cached while valid.
 
-A check costs a few table look-ups. A cached view is valid while the tables have not changed: the header of the DDR file
-has their generation.
+A check costs a few table lookups. A cached view stays valid as long as the tables do not change; their generation is
+in the DDR file's header.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from hbrt.mailbox.table import RPC_ALIGNMENT
 
 MAX_REMEMBERED = 4096
 _GENERATION_END = TABLES_GENERATION + 8
-_ADDRESSES = struct.Struct("<IQQQQ")  # client, input address and bytes, output address and bytes
-_EMPTY = memoryview(bytearray())  # writable as every view: `output[:] = x` works for an empty x
+_ADDRESSES = struct.Struct("<IQQQQ")  # client, input address and size, output address and size in bytes
+_EMPTY = memoryview(bytearray())  # writable like every view: `output[:] = x` works for an empty x
 
 Pair: TypeAlias = tuple[memoryview, memoryview]
 
 
 class RangeRefused(StatusError):
-    """A range that a task may not use."""
+    """A task may not use this range."""
 
 
 class Views:
-    """The views that one core grants to its tasks."""
+    """The views that one core gives to its tasks."""
 
     def __init__(self, ddr: Ddr) -> None:
         self._ddr = ddr
@@ -36,16 +36,16 @@ class Views:
         self._granted: dict[bytes, Pair] = {}
 
     def of(self, addresses: bytes) -> Pair:
-        """Input and output of a task.
+        """Return input and output of a task.
 
         Args:
-            addresses: The request's bytes from its client on (see hbrt.mailbox.table.REQUEST_CLIENT_AT).
+            addresses: The request's bytes from its client id on (see hbrt.mailbox.table.REQUEST_CLIENT_AT).
 
         Returns:
-            Writable bytes of the two blocks; empty for no block (address and size 0).
+            Writable bytes of both blocks; empty if there is no block (address and size 0).
 
         Raises:
-            RangeRefused: not inside one live block, not the client's, or not aligned.
+            RangeRefused: not inside a single live block, not owned by the client, or not aligned.
         """
         generation = self._map[TABLES_GENERATION:_GENERATION_END]
         if generation != self._generation or len(self._granted) >= MAX_REMEMBERED:
@@ -61,7 +61,7 @@ class Views:
         return granted
 
     def get(self, phy_addr: int, size_bytes: int, client: int) -> memoryview:
-        """Writable bytes of one RPC block, looked up in the tables; raises as ``of``."""
+        """Return the writable bytes of one RPC block, looked up in the tables; raises like ``of``."""
         ddr = self._ddr
         if not size_bytes and not phy_addr:
             return _EMPTY

@@ -395,7 +395,7 @@ class TestFailures:
     def test_op_that_returns_none(self, chip: Chip) -> None:
         status, text = chip.outcome(chip.GIVE_NONE)
         assert status == hb.HB_DSP_RUN_TASK_FAILED
-        assert text.endswith("The op returned None; an op returns an int, 0 for success. Is a 'return 0' missing?")
+        assert text.endswith("returned None; an op must return an int, 0 for success. Did you forget 'return 0'?")
 
     def test_virtual_address_in_the_parameters(self, chip: Chip) -> None:
         data, output = chip.mem(16, b"where they lie.."), chip.mem(16)

@@ -163,7 +163,7 @@ def test_process_that_is_attached_already_is_told(dsp_board: Board) -> None:
 def test_image_that_does_not_load_is_told_with_its_exception(tmp_path: Path) -> None:
     broken = tmp_path / "broken.py"
     broken.write_text("def main():\n    raise RuntimeError('no')\n")
-    with pytest.raises(BoardError, match="does not load: no") as caught, private_board(broken, inline=True):
+    with pytest.raises(BoardError, match="did not load: no") as caught, private_board(broken, inline=True):
         pass
     assert isinstance(caught.value.__cause__, RuntimeError)
 

@@ -257,7 +257,7 @@ def test_a_setting_that_its_cores_would_trip_over_is_wrong_usage(shell: Shell, n
         ),
         (
             3 << 20,
-            " cannot map the DDR: Cannot allocate memory. A limit of memory ('ulimit -v') must leave room for all ",
+            " cannot map the DDR: Cannot allocate memory. A memory limit ('ulimit -v') must leave room for all ",
         ),
     ],
 )
@@ -309,7 +309,7 @@ def test_an_image_that_raises_fails_the_start_with_its_traceback(shell: Shell) -
     ("text", "sentence"),
     [
         ("def main(:\n", "line 1, is not valid Python: invalid syntax."),
-        ("x = 1\n", "has no main(): define one that registers its ops"),
+        ("x = 1\n", "has no main(): define one that registers the ops"),
         ("def main():\n    return 0\n", "returned; it must end with hb_dsp_start(), which never returns."),
         ("import os\nos._exit(7)\n", "exited with code 7 while it loaded the image."),
     ],

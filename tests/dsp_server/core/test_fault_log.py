@@ -48,7 +48,7 @@ def test_the_first_is_written_whole_and_each_doubling_counted(faults: FaultLog, 
     assert lines[0] == "op (command 0x1000) raised:\nTraceback:\nKeyError: 0"
     assert [line.split()[6] for line in lines[1:]] == [str(2**power) for power in range(1, 10)]
     assert lines[-1].startswith(f"op (command 0x1000) has raised KeyError 512 times at {__file__}:")
-    assert lines[-1].endswith(", the last time: KeyError: 511")
+    assert lines[-1].endswith("; most recently: KeyError: 511")
 
 
 def test_another_op_another_type_and_another_place_are_other_kinds(faults: FaultLog, lines: list[str]) -> None:
@@ -67,7 +67,7 @@ def test_as_many_kinds_are_remembered_as_may_be(
         faults.note(op, KeyError(), op)
     faults.note("d", KeyError(), "")
     faults.note("a", KeyError(), "again")
-    assert lines[4:] == ["d has raised KeyError 2 times at the same place, the last time: no text", "a raised:\nagain"]
+    assert lines[4:] == ["d has raised KeyError 2 times at the same place; most recently: no text", "a raised:\nagain"]
 
 
 def test_an_op_that_raises_is_told_to_its_caller_and_in_the_log(start: Start, write_image: WriteImage) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 IMAGE = Path(__file__).parent.parent / "forking_image.py"
 LIMIT_MS = 20_000  # of an op whose child does not end
 RETURN, RETURN_FROM_C, RAISE, RAISE_FROM_C, LEAVE, TERMINATE = range(0x1000, 0x1006)
-NO_CORE = "It was ended: a forked process cannot continue as the core."
+NO_CORE = "hbrt ended it: a forked process cannot carry on as the core."
 
 
 def _call(board: Board, cmd: int) -> tuple[int, int, int]:

@@ -291,7 +291,7 @@ def test_answers_of_ops_that_fail_and_the_core_goes_on(bench: Bench) -> None:
 
 @pytest.mark.parametrize(("cmd", "macro"), [(0x400, "NN"), (0xFFF, "CV"), (0x2000, None)])
 def test_who_left_out_a_macro_s_parentheses_is_told(bench: Bench, cmd: int, macro: str | None) -> None:
-    said = f" HB_DSP_REGISTER_{macro}_ALL(), called with its parentheses in main(), registers the packaged ops."
+    said = f" To register the packaged ops, call HB_DSP_REGISTER_{macro}_ALL() in main(), with parentheses."
     bench.submit(0, cmd)
     assert bench.run(0)[2].endswith(said) == (macro is not None)
     for number in (0x401, 0x800):

@@ -173,7 +173,7 @@ def test_a_ping_with_blocks_is_found(running: Running) -> None:
     board.call(0, block)
     (finding,) = found_by(running)
     assert finding["kind"] == "ping-blocks"
-    assert f"came with the input block {block.phy_addr:#x}+0x40" in finding["text"]
+    assert f"was sent with the input block {block.phy_addr:#x}+0x40" in finding["text"]
 
 
 def test_an_image_that_registers_nothing_is_found(start: Start, tmp_path: Path) -> None:
@@ -185,8 +185,8 @@ def test_an_image_that_registers_nothing_is_found(start: Start, tmp_path: Path) 
     )
     running = start(image, cores=2)
     macro, empty = found_by(running)
-    assert f"HB_DSP_REGISTER_NN_ALL at {image}:4 lacks its parentheses" in macro["text"]
-    assert f"The image {image} registers no op." in empty["text"]
+    assert f"HB_DSP_REGISTER_NN_ALL at {image}:4 has no parentheses" in macro["text"]
+    assert f"The image {image} registers no ops." in empty["text"]
     assert [(one["kind"], one["client"], one["count"]) for one in (macro, empty)] == [("image", 0, 1)] * 2
 
 

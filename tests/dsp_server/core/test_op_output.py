@@ -78,7 +78,7 @@ def test_a_line_has_time_core_and_command(running: Running) -> None:
 
 def test_a_task_that_fails_has_what_its_op_said(running: Running) -> None:
     board = running.attach()
-    said = "It had said:\nrow 3 is odd\nhalf a line, and the rest\nscale of 7 is large"
+    said = "Its output:\nrow 3 is odd\nhalf a line, and the rest\nscale of 7 is large"
     with pytest.raises(HbrtError) as returned:
         board.call(0x1100, block(board, 4, 1))
     assert returned.value.text == f"speak (command 0x1100) returned -5.\n{said}"

@@ -47,12 +47,12 @@ def test_exception_that_nobody_catches_costs_the_task(board: Board) -> None:
 
 
 def test_exception_that_the_op_catches_is_its_own(board: Board) -> None:
-    with pytest.raises(HbrtError, match=r"returned -9\.\nIt had said:\ncaught row 5"):
+    with pytest.raises(HbrtError, match=r"returned -9\.\nIts output:\ncaught row 5"):
         behave(board, CATCH)
 
 
 def test_streams_are_lines_of_the_task(board: Board) -> None:
-    with pytest.raises(HbrtError, match=r"returned -8\.\nIt had said:\nrow 3 is odd\nscale 0\.5"):
+    with pytest.raises(HbrtError, match=r"returned -8\.\nIts output:\nrow 3 is odd\nscale 0\.5"):
         behave(board, STREAM)
 
 

@@ -105,7 +105,7 @@ def test_value_of_an_op_is_its_tasks(board: Board) -> None:
 
 
 def test_what_an_op_prints_is_in_the_text_of_its_task(board: Board) -> None:
-    with pytest.raises(HbrtError, match=r"It had said:\nrow 3 is odd\nscale 0\.5\ndone"):
+    with pytest.raises(HbrtError, match=r"Its output:\nrow 3 is odd\nscale 0\.5\ndone"):
         misbehave(board, "SAY")
 
 

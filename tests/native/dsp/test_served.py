@@ -112,7 +112,7 @@ def test_values_cycles_and_counts_are_the_same_with_and_without_python(board: Bo
     of_each = [(row["modelled_is_estimated"], row["work"]["bundles"] > 0) for row in done]
     assert of_each == [(True, False), (False, True)]  # of 0 instructions and of 30
     with pytest.raises(
-        HbrtError, match=r"tile \(command 0x1004\) returned -\d+\..*do not fit.*\nIt had said:\ntile of 1000000"
+        HbrtError, match=r"tile \(command 0x1004\) returned -\d+\..*do not fit.*\nIts output:\ntile of 1000000"
     ):
         board.call(TILE, value(board, 1_000_000))
     board.call(TILE, value(board, 64))

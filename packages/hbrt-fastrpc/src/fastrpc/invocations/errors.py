@@ -47,5 +47,5 @@ def error_of(status: int, text: str, opened: Opened | None) -> AeeError:
         return AeeError(_CODES[status], text)
     if status in _STATUSES:
         return AeeError(Aee.AEE_ERPC, text)
-    _, _, said = text.partition("It had said:\n")
+    _, _, said = text.partition("Its output:\n")
     return AeeError(code, said)
