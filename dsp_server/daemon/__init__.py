@@ -1,1 +1,1 @@
-"""The daemon of a board: the clients' leases, the control socket, and the supervisor over both."""
+"""A board's daemon: the clients' leases, the control socket, and the supervisor above both."""

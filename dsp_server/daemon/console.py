@@ -1,7 +1,7 @@
-"""The standard error of the program that a private board belongs to: what ops say there, and what the board finds.
+"""A private board's console: what ops print and the board finds goes to its program's standard error.
 
-The cores write to the log. This copies from it what is for the program, whenever the kernel reports a write, and so
-costs a core nothing. A program that does not read its standard error keeps the daemon waiting for nothing either.
+The cores write to the log. This copies the lines meant for the program whenever the kernel reports a write, so it
+costs the cores nothing. A program that does not read its standard error does not block the daemon.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from hbrt.board.log_file import Follower
 from hbrt.board.log_lines import ProgramLines
 
 _IN_MODIFY = 2
-_PIECE_BYTES = 4096  # a pipe that is ready takes so many without waiting
+_PIECE_BYTES = 4096  # a ready pipe takes this much without blocking
 _RETRY_SECONDS = 0.05
-_LAST_MS = 1000  # how long the last lines may take
+_LAST_MS = 1000  # how long writing the last lines may take
 
 
 class Console:
     """Copies a board's log to a descriptor.
 
     Args:
-        log: The board's log, from its start on.
-        fd: Where to; becomes this object's.
+        log: The board's log, read from its beginning.
+        fd: Descriptor to write to; this object takes it over.
         loop: Watches the log.
     """
 
@@ -43,7 +43,7 @@ class Console:
         self._on_change()
 
     def close(self) -> None:
-        """Copy what is left, and let everything go."""
+        """Copy what is left, and release everything."""
         if self._changes >= 0:
             self._loop.unwatch(self._changes)
             os.close(self._changes)
@@ -61,7 +61,7 @@ class Console:
         if self._changes >= 0:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._changes, _PIECE_BYTES)
-        else:  # this user watches too many files already
+        else:  # this user already watches too many files
             self._loop.later(Follower.LOOK_SECONDS, self._on_change)
         is_waiting = bool(self._unsent)
         self._unsent += self._lines.take(b"".join(self._log.read()))
@@ -74,14 +74,14 @@ class Console:
         try:
             while self._unsent and poller.poll(wait_ms):
                 self._unsent = self._unsent[os.write(self._fd, self._unsent[:_PIECE_BYTES]) :]
-        except OSError:  # nobody reads it any more
+        except OSError:  # nobody is reading any more
             self._unsent = b""
         if self._unsent:
             self._loop.later(_RETRY_SECONDS, lambda: self._flush() if self._fd >= 0 else None)
 
 
 def _watched(path: Path) -> int:
-    """A descriptor that is readable when a file was written to; -1 when the system gives none."""
+    """Return a descriptor that becomes readable when a file is written; -1 if the system has none to give."""
     libc = ctypes.CDLL(None, use_errno=True)
     fd: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     if fd >= 0 and libc.inotify_add_watch(fd, os.fsencode(path), _IN_MODIFY) < 0:

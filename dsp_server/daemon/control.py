@@ -1,4 +1,4 @@
-"""Control requests: their permissions and their answers. Every request gets one reply."""
+"""Control requests: who may send them, and their answers. Every request gets one reply."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Pending(NamedTuple):
     """A request that is answered now or later.
 
     Args:
-        id: The request's.
-        reply: Sends the bytes of the answer.
-        client: Who asks over its lease; None for a process that is not attached.
+        id: The request's id.
+        reply: Sends the answer's bytes.
+        client: The client that sent it over its lease; None for a process that is not attached.
     """
 
     id: int
@@ -47,18 +47,18 @@ class Control:
     """Answers control requests.
 
     Args:
-        clients: The clients.
+        clients: The board's clients.
         memory: The DDR.
         lifecycle: The cores.
-        report: The state of the board as data.
-        journal: Takes a line on every malformed message.
-        leave: Finds what a client leaves that is about to detach; returns its findings.
+        report: The board's state as data.
+        journal: Receives a line for every malformed message.
+        leave: Finds what a client that is about to detach leaves behind; returns its findings.
         reclaim_soon: Called when freed memory waits for a running task.
         end: Ends the board.
         gateways: Relays that listen on TCP.
-        injector: Keeps the faults that are asked for.
-        trace: Turns the trace on and off.
-        look: Looks at who waits for whom; calls back with the records.
+        injector: Keeps the faults that users ask for.
+        trace: Turns tracing on and off.
+        look: Finds out who waits for whom; calls back with the records.
     """
 
     def __init__(
@@ -129,13 +129,13 @@ class Control:
     def handle(
         self, raw: bytes, reply: Callable[[bytes], None], peer: bytes = b"", client: Client | None = None
     ) -> None:
-        """Answer one message; a malformed one gets a refusal, and the connection stays.
+        """Answer one message; a malformed one is refused, and the connection stays open.
 
         Args:
             raw: The message.
-            reply: Sends the bytes of its answer.
-            peer: What names a sender that is not attached.
-            client: Who sent it over its lease.
+            reply: Sends the answer's bytes.
+            peer: Identifies a sender that is not attached.
+            client: The client that sent it over its lease.
         """
         try:
             request = control.decode_request(raw)
@@ -156,7 +156,7 @@ class Control:
             self._answer(pending, Status.HB_DSP_TASK_NUM_EXCEED_LIMIT, str(error))
         except CoreStateError as error:
             self._answer(pending, Status.HB_DSP_INVALID_ARGUMENT, str(error))
-        except Exception:  # noqa: BLE001 - a defect in one verb must not end the board
+        except Exception:  # noqa: BLE001 - a bug in one verb must not end the board
             import traceback
 
             self._journal.find("defect", f"{request.verb} failed in the daemon:\n{traceback.format_exc()}")
@@ -178,7 +178,7 @@ class Control:
         self._lifecycle.start_accelerators()
 
     def _sram(self, request: ControlRequest, asked: Pending) -> list[tuple[int, int]]:
-        """Take a range of the NPU's SRAM, or give one back; returns what all programs had before, in ranges."""
+        """Reserve a range of the NPU's SRAM, or release one; return the ranges that programs had before."""
         client, (start, size) = self._lease(asked), (request.args["start"], request.args["size"])
         taken = [one for other in self._clients.by_id.values() if not other.has_gone for one in other.sram]
         is_free = all(start >= at + length or at >= start + size for at, length in taken)
@@ -191,13 +191,13 @@ class Control:
     def _lease(self, asked: Pending, verb: str = "") -> Client:
         if asked.client is None:
             raise RequestRefusedError(
-                Status.HB_DSP_PERMISSION, f"{verb} is for attached clients: attach, and ask over that connection."
+                Status.HB_DSP_PERMISSION, f"{verb} is for attached clients: attach, then send it over that connection."
             )
         return asked.client
 
     def _verify_lease(self, request: ControlRequest) -> dict[str, Any]:
-        """Verify for one client that a program holds another client's lease; returns that client's process and name."""
-        import hmac  # here: it loads modules that a start does not need
+        """Verify, for one client, that a program holds another's lease; return that other's process and name."""
+        import hmac  # imported here: it loads modules that starting a board does not need
 
         peer, args = self._clients.by_id.get(request.args["peer"]), request.args
         if (
@@ -207,7 +207,7 @@ class Control:
         ):
             raise RequestRefusedError(
                 Status.HB_DSP_PERMISSION,
-                f"Client {args['peer']} is not attached with the token that was shown; connect again.",
+                f"Client {args['peer']} is not attached with the token that was presented; connect again.",
             )
         return {"pid": peer.pid, "name": peer.name}
 
@@ -221,7 +221,7 @@ class Control:
         return self._memory.import_(opened, args["size"], client.id, args.get("site", ""))
 
     def _found(self, request: ControlRequest, asked: Pending) -> None:
-        """Keep a finding that a client reports about itself: what only its own process can see."""
+        """Keep a finding that a client reports about itself, which only its own process can see."""
         client, args = self._lease(asked), request.args
         text = printable(f"Process {client.pid} ({client.name}): {args['text']}")
         try:

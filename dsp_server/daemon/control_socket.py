@@ -1,4 +1,4 @@
-"""The daemon's ZeroMQ socket: messages in and out, and a bound on the number of connections."""
+"""The daemon's ZeroMQ socket: messages in and out, with a limit on the number of connections."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from dsp_server.process.journal import Journal
 from hbrt.board.paths import BoardPaths
 from hbrt.protocol import control
 
-# More than a request may have: a sender gets a reason up to this size; beyond it ZeroMQ closes the connection.
+# Larger than any valid request: up to this size the sender is told what is wrong; beyond it ZeroMQ disconnects.
 RECEIVE_BYTES = 16 * control.MAX_REQUEST_BYTES
-# Per peer; a peer that asks and does not read loses further replies. The bound is far above the usual number: ZeroMQ
-# counts read messages some milliseconds late, and drops replies above its count.
+# Per peer; a peer that sends requests but reads no replies loses further ones. The limit is far above what is usual,
+# because ZeroMQ learns of read messages only after some milliseconds and drops replies above the limit.
 QUEUED_REPLIES = 1000
-WAITING_REQUESTS = 1000  # of a process, while it gets no answer
+WAITING_REQUESTS = 1000  # per process, as long as it gets no answer
 LINGER_MS = 200
 REOPEN_SECONDS = 0.2
-_EVENT = struct.Struct("=HI")  # of the socket monitor: event, descriptor
+_EVENT = struct.Struct("=HI")  # from the socket monitor: event, descriptor
 
 
 class ControlSocket:
@@ -42,9 +42,9 @@ class ControlSocket:
         self._socket.maxmsgsize = RECEIVE_BYTES
         self._socket.sndhwm = QUEUED_REPLIES
         self._intake = Intake(self._socket, paths.control_endpoint, WAITING_REQUESTS, journal.say)
-        # libzmq aborts the process when accept() finds no descriptor left. So the socket's file is hidden for a while
-        # when the number of a new connection's descriptor shows that half are in use: no process finds the socket then,
-        # and open connections stay. (Unbinding would close them, and lose their replies.)
+        # libzmq aborts the process when accept() runs out of descriptors. So when a new connection's descriptor number
+        # shows that half of them are in use, the socket's file is hidden for a while: no process finds the socket, and
+        # open connections stay. (Unbinding would close them and lose their replies.)
         self._monitor = self._socket.get_monitor_socket(zmq.EVENT_ACCEPTED)
         self._highest_fd = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
         self._is_hidden = False
@@ -53,7 +53,7 @@ class ControlSocket:
         paths.control.chmod(0o600)
 
     def open(self, handle: Callable[[bytes, Callable[[bytes], None], bytes], None]) -> None:
-        """Pass every message to ``handle``, with what sends the answer, and what names the sender."""
+        """Pass every message to ``handle``, with a function that sends the answer and the sender's identity."""
         self._handle = handle
         self._loop.watch(int(self._socket.fd), self._on_messages)
         self._loop.watch(int(self._monitor.fd), self._on_connections)
@@ -61,15 +61,15 @@ class ControlSocket:
         self._on_connections()
 
     def _reply(self, identity: bytes, raw: bytes) -> None:
-        """Send to a peer; a peer that is gone or does not read loses the reply."""
+        """Send a reply to a peer; if the peer is gone or does not read, the reply is lost."""
         with contextlib.suppress(zmq.ZMQError):
             self._socket.send_multipart([identity, raw], zmq.NOBLOCK)
-        # The socket's descriptor reports a change once. A send may have consumed that event, and messages may wait.
+        # The socket's descriptor signals a change once. A send may have consumed that, with messages still waiting.
         if self._drain is None or not self._drain.is_waiting:
             self._drain = self._loop.later(0.0, self._on_messages)
 
     def close(self) -> None:
-        """Send queued replies, close the connections, and remove the socket's file."""
+        """Send queued replies, close the connections, and delete the socket's file."""
         self._loop.unwatch(int(self._socket.fd))
         self._loop.unwatch(int(self._monitor.fd))
         self._socket.disable_monitor()
@@ -90,7 +90,7 @@ class ControlSocket:
                 return
             _, fd = _EVENT.unpack(event)
             if fd > self._highest_fd and not self._is_hidden:
-                self._journal.say(f"Descriptor {fd} is in use: no more control connections until some have ended.")
+                self._journal.say(f"Descriptor {fd} is in use: no new control connections until some are closed.")
                 self._paths.control.rename(self._paths.hidden_control)
                 self._is_hidden = True
                 self._loop.later(REOPEN_SECONDS, self._reopen)

@@ -1,4 +1,4 @@
-"""The daemon process of a board: its signals and limits, the board's lock and files, and the answer to its starter."""
+"""A board's daemon process: its signals and limits, the board's lock and files, and the reply to its starter."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from hbrt.profiles.profile import active
 from hbrt.settings import BadSettingError
 from hbrt.status import Status
 
-# The cores' processes read them.
+# Read by the cores' processes.
 CORE_SETTINGS = ("HBRT_AGING_MS", "HBRT_CHECK", "HBRT_DMA_ORDER", "HBRT_FILL", "HBRT_SPIN_US")
 
 
 def serve(
     config: DaemonConfig, on_running: Callable[[list[str]], None], lifeline_fd: int = -1, console_fd: int = -1
 ) -> None:
-    """Serve as the daemon of a board until a signal, a request or the end of the starter stops it.
+    """Run a board's daemon until a signal, a request or the end of its starter stops it.
 
     Args:
         config: The configuration of the board.
-        on_running: Called once, when the board runs, with the names of files that a dead daemon left.
-        lifeline_fd: Its end of file ends a private board, and any board that does not run yet; -1 for none.
-        console_fd: Receives what ops say and what the board finds; -1 for nothing but the log.
+        on_running: Called once the board is running, with the names of files left behind by a dead daemon.
+        lifeline_fd: Its end of file ends a private board, and any board that is not running yet; -1 for none.
+        console_fd: Receives what ops print and what the board finds; -1 to write only to the log.
 
     Raises:
-        BoardError: the board's directory, its state or the limit of descriptors prevents the start.
+        BoardError: the board's directory, its state or the descriptor limit prevents the start.
         ImageError: the image does not load.
         LayoutError: the number of cores or the size of the DDR is out of range. BadSettingError: a setting is.
     """
@@ -52,7 +52,7 @@ def serve(
     check_descriptors()
     settings.check(*CORE_SETTINGS)
     paths = BoardPaths(Path(config.directory))
-    # The request is checked before anything is created that would have to be removed.
+    # Check the request before creating anything that would have to be removed.
     read_image(origin_of(config))
     base = active().whole("ddr.base") if config.ddr_base is None else config.ddr_base
     ddr = Ddr.create(config.ddr_bytes, config.cores, base)
@@ -63,11 +63,11 @@ def serve(
         supervisor = Supervisor(config, paths, ddr, loop, stop)
         try:
             for name in removed:
-                supervisor.journal.say(f"Removed what an earlier daemon left: {name}.")
+                supervisor.journal.say(f"Removed a file left behind by an earlier daemon: {name}.")
             try:
                 supervisor.open()
             except (BoardError, ImageError) as error:
-                first, *trace = str(error).splitlines()  # the starter gets the whole text
+                first, *trace = str(error).splitlines()  # the starter gets the full text
                 supervisor.journal.say(f"Board {paths.name} did not start. {' '.join((first, *trace[-1:]))}")
                 raise
             if console_fd >= 0:
@@ -88,21 +88,21 @@ def serve(
 
 
 def serve_and_announce(config: DaemonConfig, ready_fd: int, lifeline_fd: int = -1, console_fd: int = -1) -> int:
-    """Run ``serve`` in a process whose starter waits; returns an exit code.
+    """Run ``serve`` in a process whose starter is waiting; return an exit code.
 
     Args:
         config: The configuration of the board.
         ready_fd: Receives one JSON line ``{ok, status, text, removed}`` when the board runs or fails to start; see
             hbrt.board.launch.
-        lifeline_fd: As for ``serve``.
-        console_fd: As for ``serve``.
+        lifeline_fd: See ``serve``.
+        console_fd: See ``serve``.
     """
 
     def announce(**fields: Any) -> None:
         nonlocal ready_fd
         fd, ready_fd = ready_fd, -1
         if fd >= 0:
-            with contextlib.suppress(BrokenPipeError):  # the starter has ended
+            with contextlib.suppress(BrokenPipeError):  # the starter has exited
                 os.write(fd, json.dumps(fields).encode())
             os.close(fd)
 
@@ -112,7 +112,7 @@ def serve_and_announce(config: DaemonConfig, ready_fd: int, lifeline_fd: int = -
         announce(ok=False, status=int(_status_of(error)), text=str(error))
         return 3
     except Exception:
-        import traceback  # a private board's log, with the same text, is removed with the board
+        import traceback  # a private board's log has the same text, but is removed with the board
 
         announce(ok=False, status=int(Status.HB_SYS_NOT_RUNNING), text=traceback.format_exc())
         raise
@@ -121,7 +121,7 @@ def serve_and_announce(config: DaemonConfig, ready_fd: int, lifeline_fd: int = -
 
 @contextlib.contextmanager
 def _lock(paths: BoardPaths, *, keep_log: bool) -> Iterator[list[str]]:
-    """Hold the board's lock; yields the names of files that a dead daemon left, and removes all files at the end."""
+    """Hold the board's lock; yield the names of files left behind by a dead daemon, and remove all files at the end."""
     lock_fd = take_lock(paths)
     try:
         removed = []
@@ -145,7 +145,7 @@ def _status_of(error: BoardError | ImageError | LayoutError | BadSettingError) -
 
 
 def main() -> NoReturn:
-    """Entry of a launched daemon: ``config ready_fd lifeline_fd console_fd`` (see hbrt.board.launch)."""
+    """Run a launched daemon; arguments: ``config ready_fd lifeline_fd console_fd`` (see hbrt.board.launch)."""
     config = DaemonConfig(**json.loads(sys.argv[1]))
     ready_fd, lifeline_fd, console_fd = (int(argument) for argument in sys.argv[2:5])
     for fd in (ready_fd, lifeline_fd, console_fd):

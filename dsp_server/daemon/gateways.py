@@ -1,4 +1,4 @@
-"""The board's gateways (``hbrt relay --listen --detach``): children of the daemon, which restarts those that die."""
+"""The board's gateways (``hbrt relay --listen --detach``): children of the daemon, which restarts dead ones."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from hbrt.status import Status
 
 MAX_GATEWAYS = 16
 START_SECONDS = 30.0
-END_SECONDS = 3.0  # after the end of its board: a gateway informs its programs
+END_SECONDS = 3.0  # after its board has ended, while the gateway informs its programs
 STARTING, RUNNING, CRASHED = "starting", "running", "crashed"
 _HIGH_FD = 100
 Done = Callable[[Status, str, dict[str, Any] | None], None]
 
 
 class _GatewayProcess:
-    """One gateway, and its present process."""
+    """One gateway and its current process."""
 
     def __init__(self, endpoint: str, keys: str, done: Done) -> None:
         self.endpoint = endpoint
         self.keys = keys
-        self.done: Done | None = done  # answers the program that asked for this gateway
+        self.done: Done | None = done  # replies to the program that asked for this gateway
         self.state = STARTING
         self.history = History()
         self.restarts = 0
         self.problem = ""  # why the last process ended
         self.pid = self.pidfd = self.ready_fd = -1
-        self.ready_text = b""  # from the process: its endpoint, or why it does not serve
+        self.ready_text = b""  # read from the process: its endpoint, or why it does not serve
         self.served_since = 0.0
         self.timer: Timer | None = None
 
@@ -50,7 +50,7 @@ class Gateways:
     Args:
         paths: The board.
         loop: The daemon's event loop.
-        journal: Takes a finding for each gateway that dies.
+        journal: Receives a finding for each gateway that dies.
     """
 
     def __init__(self, paths: BoardPaths, loop: Loop, journal: Journal) -> None:
@@ -60,20 +60,20 @@ class Gateways:
         self._gateways: list[_GatewayProcess] = []
 
     def start(self, endpoint: str, keys: str, done: Done) -> None:
-        """Start a gateway; ``done(status, text, data)`` is called when it listens, or fails to.
+        """Start a gateway; ``done(status, text, data)`` is called once it listens, or has failed to.
 
         Raises:
-            RequestRefusedError: the board has too many gateways, or no process can be started.
+            RequestRefusedError: the board has too many gateways, or its process cannot be started.
         """
         self._gateways = [one for one in self._gateways if one.state != CRASHED or one.endpoint != endpoint]
         if len(self._gateways) >= MAX_GATEWAYS:
-            why = f"The board has {MAX_GATEWAYS} relays that listen, the maximum; end one."
+            why = f"The board already has {MAX_GATEWAYS} listening relays, the maximum; end one."
             raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, why)
         gateway = _GatewayProcess(endpoint, keys, done)
         try:
             self._start_process(gateway)
         except OSError as error:
-            why = f"A process for the relay at {endpoint} cannot be started: {error.strerror}."
+            why = f"Cannot start a process for the relay at {endpoint}: {error.strerror}."
             raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, why) from None
         self._gateways.append(gateway)
 
@@ -92,7 +92,7 @@ class Gateways:
         ]
 
     def close(self) -> None:
-        """Wait until all gateways end; the caller has closed their leases. A slow gateway is killed."""
+        """Wait for all gateways to end; the caller has closed their leases. Slow ones are killed."""
         deadline = time.monotonic() + END_SECONDS
         for gateway in self._gateways:
             if gateway.timer is not None:
@@ -128,7 +128,7 @@ class Gateways:
         gateway.timer = self._loop.later(START_SECONDS, lambda: _kill(gateway))
 
     def _on_ready(self, gateway: _GatewayProcess) -> None:
-        """Read the text of a process that starts; after its end, the process serves or is about to exit."""
+        """Read the text from a starting process; after end of file, the process serves or is about to exit."""
         with contextlib.suppress(BlockingIOError):
             while chunk := os.read(gateway.ready_fd, 4096):
                 gateway.ready_text += chunk
@@ -138,7 +138,7 @@ class Gateways:
             if gateway.timer is not None:
                 gateway.timer.cancel()
             gateway.state, gateway.served_since = RUNNING, time.monotonic()
-            # Port 0 selects a free port; the next process uses the same one.
+            # Port 0 picks a free port; a restarted process uses the same one.
             port = gateway.ready_text.decode().rpartition(":")[2]
             gateway.endpoint = f"{gateway.endpoint.rpartition(':')[0]}:{port}"
             done, gateway.done = gateway.done, None
@@ -146,7 +146,7 @@ class Gateways:
                 done(Status.HB_SYS_SUCCESS, "", {"pid": gateway.pid, "endpoint": gateway.ready_text.decode()})
 
     def _on_end(self, gateway: _GatewayProcess) -> None:
-        """Start the next process, unless this one ended on a signal to end, or never listened."""
+        """Start a new process, unless this one ended on a termination signal or never listened."""
         if gateway.ready_fd >= 0:
             self._on_ready(gateway)
         pid, has_served = gateway.pid, gateway.served_since > 0
@@ -160,25 +160,25 @@ class Gateways:
             gateway.done(Status.HB_DSP_NOT_RUNNING, why, None)
         elif code == 0:
             self._gateways.remove(gateway)
-            self._journal.say(f"The relay at {gateway.endpoint} (process {pid}) has ended.")
+            self._journal.say(f"The relay at {gateway.endpoint} (process {pid}) ended.")
         else:
             served_s = time.monotonic() - gateway.served_since if has_served else 0.0
-            # A gateway that listened once is restarted however often it dies.
+            # A gateway that has listened once is restarted no matter how often it dies.
             gateway.history, pause_s = after(gateway.history, Death(served_s, 0, had_task=has_served))
             self._restart(gateway, pause_s)
 
     def _restart(self, gateway: _GatewayProcess, pause_s: float | None) -> None:
-        what = f"The relay at {gateway.endpoint} has died: {gateway.problem}"
+        what = f"The relay at {gateway.endpoint} died: {gateway.problem}"
         if pause_s is None:
             gateway.state = CRASHED
             self._journal.find(
                 "relay-died",
                 f"{what} It failed {gateway.history.idle} times in a row and stays down. "
-                f"Run 'hbrt relay --listen {gateway.endpoint} --detach' when the cause is removed.",
+                f"Run 'hbrt relay --listen {gateway.endpoint} --detach' once the cause is fixed.",
             )
             return
         gateway.state = STARTING
-        self._journal.find("relay-died", f"{what} It starts again{f' in {pause_s:.1f} s' if pause_s else ''}.")
+        self._journal.find("relay-died", f"{what} It restarts{f' in {pause_s:.1f} s' if pause_s else ' now'}.")
         gateway.timer = self._loop.later(pause_s, lambda: self._start_next(gateway))
 
     def _start_next(self, gateway: _GatewayProcess) -> None:
@@ -186,7 +186,7 @@ class Gateways:
         try:
             self._start_process(gateway)
         except OSError as error:
-            gateway.problem = f"A process cannot be started: {error.strerror}."
+            gateway.problem = f"Cannot start a process: {error.strerror}."
             gateway.history, pause_s = after(gateway.history, Death(0.0, 0, had_task=False))
             self._restart(gateway, pause_s)
 
@@ -196,7 +196,7 @@ class Gateways:
         gateway.ready_fd = -1
 
     def _collect(self, gateway: _GatewayProcess) -> int:
-        """Collect a process that ends; returns its exit code, or its signal as a negative number."""
+        """Reap a process that is ending; return its exit code, or minus its signal number."""
         if gateway.timer is not None:
             gateway.timer.cancel()
         if gateway.ready_fd >= 0:

@@ -1,4 +1,4 @@
-"""The faults that a user has asked for: who carries them out, and which are left."""
+"""The faults that a user has asked for: who carries them out, and which ones are left."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Injector:
 
     Args:
         paths: The board.
-        clients: The attached clients; with a fault, cores look at each of their calls.
+        clients: The attached clients; while faults are armed, cores check each of their calls.
         processes: The cores' processes, old and new.
-        journal: Takes a finding for each fault that the daemon carries out.
-        core_count: Cores of the board.
+        journal: Receives a finding for each fault that the daemon carries out.
+        core_count: Number of cores on the board.
     """
 
     def __init__(
@@ -43,10 +43,10 @@ class Injector:
         processes.on_injected = self._on_injected
 
     def arm(self, texts: Iterable[str]) -> list[dict[str, Any]]:
-        """Add faults; returns all, as ``listing``.
+        """Add faults; return all of them as ``listing`` does.
 
         Raises:
-            RequestRefusedError: one is none, or names a core or a command that it never comes at; nothing was added.
+            RequestRefusedError: a fault is invalid, or names a core or command at which it cannot occur; none is added.
         """
         try:
             faults = [parse(text) for text in texts]
@@ -58,7 +58,7 @@ class Injector:
                 raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, why)
             if fault.cmd in {HB_DSP_RPC_CMD_PING, HB_DSP_RPC_CMD_BUTT}:
                 why = (
-                    f"'{fault}' would never come: command {fault.cmd:#x} is not an op, the core answers it itself. "
+                    f"'{fault}' would never occur: command {fault.cmd:#x} is not an op; the core answers it itself. "
                     "'hbrt ops' lists the ops."
                 )
                 raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, why)
@@ -76,27 +76,27 @@ class Injector:
         self._tell()
 
     def listing(self) -> list[dict[str, Any]]:
-        """The faults that are left, and how often each has come."""
+        """The faults that are left, and how often each has occurred."""
         return [{"fault": str(one.fault), "came": one.fired} for one in self._triggers.values()]
 
     def refuses_alloc(self, size_bytes: int, client: int) -> str:
-        """A sentence when an allocation is to be refused; empty when not."""
+        """Return a sentence if an allocation is to be refused; empty if not."""
         for number, trigger in list(self._triggers.items()):
             if trigger.fault.action == "refuse-alloc" and trigger.is_due():
                 self._drop_spent(number)
-                sentence = f"{size_bytes} bytes are refused, as asked for by '{trigger.fault}'."
+                sentence = f"Refused {size_bytes} bytes, as requested by '{trigger.fault}'."
                 self._journal.find("injected", sentence, client=client)
                 return sentence
         return ""
 
     def _tell(self) -> None:
-        """Let the cores know their faults first, and then that they are to look."""
+        """Send the cores their faults, and only then have them check for faults."""
         for child in self._processes.children.values():
             child.send(event="inject", faults=self._faults_of(child.index))
         self._clients.check(Check.HOOKS, is_on=any(one.fault.action in CORE_ACTIONS for one in self._triggers.values()))
 
     def _faults_of(self, core: int) -> list[tuple[int, str]]:
-        """Numbers and faults of a core; one that has come keeps what it has left."""
+        """Numbers and faults of a core; one that has already occurred keeps its remaining count."""
         return [
             (number, str(one.fault._replace(times=one.fault.times - one.fired)))
             for number, one in self._triggers.items()

@@ -1,11 +1,11 @@
-"""Attaching: a connection to attach.sock gets descriptors, and is its client's lease while it is open.
+"""Attaching: a connection to attach.sock gets descriptors, and is the client's lease as long as it is open.
 
-A lease also ends when its process dies: a child that C code has forked may hold the connection open.
+A lease also ends when its process dies, as a child forked by C code may keep the connection open.
 
-A connection sends one hello packet and gets one answer; then control requests, each of which gets one, go over it. The
-daemon drops a connection without a hello after HELLO_SECONDS; it delays no other. While a client does not read its
-answers, its requests wait. When a lease closes, the daemon cancels the client's queued tasks at once, and takes its
-memory and slots back as soon as no core runs one of its tasks.
+A connection sends one hello packet and gets one answer; control requests follow on it, each with one answer. If no
+hello arrives within HELLO_SECONDS, the daemon drops the connection; others are not delayed. While a client does not
+read its answers, its requests wait. When a lease closes, the daemon cancels the client's queued tasks at once, and
+reclaims its memory and slots as soon as no core is running one of its tasks.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ from hbrt.protocol import control
 HELLO_SECONDS = 5.0
 HELLO_BYTES = 4096
 MAX_NAME = 64
-BACKLOG = 1024  # the kernel refuses a connect at once when the backlog is full
+BACKLOG = 1024  # once the backlog is full, the kernel refuses connections immediately
 RECLAIM_SECONDS = 0.02
-NO_DESCRIPTORS = "The daemon has no descriptors left for another client; end some."
+NO_DESCRIPTORS = "The daemon has run out of descriptors for clients; end some of them."
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 
 
 class _RefusedError(Exception):
-    """A process may not attach; the message has the reason."""
+    """A process may not attach; the message says why."""
 
 
 class Handle(Protocol):
-    """Answers one control request of a client."""
+    """Answers one control request from a client."""
 
     def __call__(self, raw: bytes, reply: Callable[[bytes], None], *, client: Client) -> None:
-        """As ``Control.handle``."""
+        """See ``Control.handle``."""
 
 
 def _no_board(raw: bytes, reply: Callable[[bytes], None], *, client: Client) -> None:
-    """Answer nothing: no connection is accepted yet."""
+    """Do nothing: no connections are accepted yet."""
 
 
 class Leases:
@@ -60,15 +60,15 @@ class Leases:
     Args:
         paths: The board's files.
         loop: Watches the connections.
-        journal: Takes a line on every refusal, and a finding on every client that left memory behind.
-        clients: Ids and slots.
-        memory: Takes an ended client's blocks back.
-        shared_fds: The descriptors of every client besides its own doorbell: the DDR file, the cores' doorbells, their
-            urgent doorbells.
-        add_client: Sends the cores a new client's doorbell.
+        journal: Receives a line for every refusal, and a finding for every client that left memory behind.
+        clients: Client ids and slots.
+        memory: Takes back the blocks of ended clients.
+        shared_fds: The descriptors that every client gets besides its own doorbell: the DDR file, the cores' doorbells,
+        and their urgent doorbells.
+        add_client: Sends the cores the doorbell of a new client.
         remove_client: Makes the cores close the doorbell of an ended client.
-        settle: Takes the findings that cores have sent.
-        is_private: Whether the board belongs to a program: nobody's findings are that program's.
+        settle: Takes in the findings that cores have sent.
+        is_private: Whether the board belongs to a program, so that findings without a client are that program's.
     """
 
     def __init__(
@@ -96,13 +96,13 @@ class Leases:
         self._settle = settle
         self._is_private = is_private
         self._runs = RunRecords()
-        self._awaiting_hello: dict[socket.socket, Timer] = {}  # connections without a hello so far
+        self._awaiting_hello: dict[socket.socket, Timer] = {}  # connections that have not sent a hello
         self._connections: dict[int, socket.socket] = {}  # by client
         self._processes: dict[int, int] = {}  # pidfds, by client
-        self._unsent: dict[int, list[bytes]] = {}  # packets of answers that a client does not read yet
+        self._unsent: dict[int, list[bytes]] = {}  # answer packets that clients have not read yet
         self._handle: Handle = _no_board
         self._request = bytearray(control.HEAD.size + control.MAX_REQUEST_BYTES)
-        self._ended: list[Client] = []  # a core still runs one of their tasks
+        self._ended: list[Client] = []  # clients with tasks that a core is still running
         self._reclaiming: Timer | None = None
         # The rest is for cores, control connections and files; a new descriptor's number shows how many are in use.
         self._highest_fd = resource.getrlimit(resource.RLIMIT_NOFILE)[0] * 3 // 4
@@ -114,12 +114,12 @@ class Leases:
         self._listener.listen(BACKLOG)
 
     def open(self, handle: Handle) -> None:
-        """Accept connections; until now they have waited in the socket's queue. ``handle`` answers their requests."""
+        """Accept connections, which until now waited in the socket's queue. ``handle`` answers their requests."""
         self._handle = handle
         self._loop.watch(self._listener.fileno(), self._on_connection)
 
     def shut(self) -> None:
-        """Accept no more connections."""
+        """Stop accepting connections."""
         self._loop.unwatch(self._listener.fileno())
         self._listener.close()
 
@@ -134,21 +134,21 @@ class Leases:
         self._close_spare()
 
     def leave(self, client: Client) -> list[Finding]:
-        """Find what a client leaves while it still listens; its lease is to close next.
+        """Find what a client leaves behind while it still listens; its lease closes next.
 
         Returns:
-            The findings of this client and of nobody, the latest last.
+            This client's findings, and those of no client, latest last.
         """
         self._find_tasks(client)
         self._find_blocks(client)
-        if not self._clients.has_unfinished_tasks(client):  # one that is queued needs its blocks until the lease closes
+        if not self._clients.has_unfinished_tasks(client):  # queued tasks need their blocks until the lease closes
             self._memory.release_client(client.id)
             self._memory.reclaim()
         self._memory.look_at_free()
         return self._journal.of_program(client.id, client.attached_at)
 
     def reclaim_soon(self) -> None:
-        """Retry in a moment to reclaim slots and memory that wait for the end of running tasks."""
+        """Try again shortly to reclaim slots and memory that wait for running tasks to end."""
         if self._reclaiming is None or not self._reclaiming.is_waiting:
             self._reclaiming = self._loop.later(RECLAIM_SECONDS, self._reclaim)
 
@@ -171,14 +171,14 @@ class Leases:
             self._loop.watch(connection.fileno(), lambda c=connection: self._on_hello(c))  # type: ignore[misc]
 
     def _turn_away(self, error: OSError) -> None:
-        """Refuse a connection with the spare descriptor: without one, the listener would stay readable."""
-        self._journal.say(f"A connection cannot be accepted and is turned away: {error.strerror}.")
+        """Refuse a connection by means of the spare descriptor: otherwise the listener would stay readable."""
+        self._journal.say(f"Cannot accept a connection; turned it away: {error.strerror}.")
         self._close_spare()
         with contextlib.suppress(OSError):
             connection, _ = self._listener.accept()
             _send_refusal(connection, NO_DESCRIPTORS)
             connection.close()
-        with contextlib.suppress(OSError):  # the machine may have no descriptor left
+        with contextlib.suppress(OSError):  # the machine may be out of descriptors
             self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
     def _close_spare(self) -> None:
@@ -187,14 +187,14 @@ class Leases:
             self._spare_fd = -1
 
     def _on_silence(self, connection: socket.socket) -> None:
-        self._refuse(connection, f"The process said nothing for {HELLO_SECONDS:.0f} s after it connected.")
+        self._refuse(connection, f"The process sent nothing for {HELLO_SECONDS:.0f} s after it connected.")
 
     def _on_hello(self, connection: socket.socket) -> None:
         try:
             pid, name, run = _hello_of(connection)
             client = self._clients.attach(pid, name)
         except ConnectionResetError:
-            self._drop(connection)  # it closed without a hello: a probe whether the board is there
+            self._drop(connection)  # closed without a hello: a probe for whether the board is there
             return
         except (OSError, control.MalformedMessageError, NoRoomError, _RefusedError) as error:
             self._refuse(connection, str(error))
@@ -217,14 +217,14 @@ class Leases:
             board=self._board,
             daemon=os.getpid(),
         )
-        with contextlib.suppress(OSError):  # it has closed: the loop reports that next
+        with contextlib.suppress(OSError):  # closed: the loop will report that next
             socket.send_fds(connection, [answer], [self._ddr_fd, client.doorbell, *self._doorbells])
 
     def _watch_process(self, client: Client) -> None:
-        """End the lease with its process; without a way to, it ends with its connection alone."""
+        """End the lease when its process ends; if that cannot be watched, only its connection ends the lease."""
         try:
             fd = os.pidfd_open(client.pid)
-        except OSError:  # too few descriptors, an old kernel, or a process of another container, which has no id here
+        except OSError:  # too few descriptors, an old kernel, or a process in another container, which has no id here
             return
         if fd > self._highest_fd:
             os.close(fd)
@@ -243,7 +243,7 @@ class Leases:
     def _on_request(self, client: Client) -> None:
         connection = self._connections[client.id]
         try:
-            size = connection.recv_into(self._request, 0, socket.MSG_TRUNC | socket.MSG_DONTWAIT)  # the packet's size
+            size = connection.recv_into(self._request, 0, socket.MSG_TRUNC | socket.MSG_DONTWAIT)  # size of the packet
         except BlockingIOError:
             return
         except OSError:
@@ -257,7 +257,7 @@ class Leases:
         self._handle(raw, lambda answer: self._reply(client, number, answer), client=client)
 
     def _reply(self, client: Client, number: int, answer: bytes) -> None:
-        """Send an answer, or keep it until the client reads; one that is gone gets none."""
+        """Send an answer, or keep it until the client reads; drop it if the client is gone."""
         if not client.has_gone:
             message, most = control.HEAD.pack(len(answer), number) + answer, control.PACKET_BYTES
             packets = self._unsent.setdefault(client.id, [])
@@ -273,7 +273,7 @@ class Leases:
         except BlockingIOError:
             self._loop.when_writable(connection.fileno(), lambda: self._send(client), is_read=False)
             return
-        except OSError:  # it has closed: the loop reports that next
+        except OSError:  # closed: the loop will report that next
             pass
         del self._unsent[client.id]
 
@@ -292,7 +292,7 @@ class Leases:
     # -- detaching
 
     def _on_end(self, client: Client) -> None:
-        """End a lease: its connection has closed, or its process has ended."""
+        """End a lease whose connection has closed or whose process has ended."""
         self._unwatch_process(client.id)
         self._unsent.pop(client.id, None)
         self._drop(self._connections.pop(client.id))
@@ -302,7 +302,7 @@ class Leases:
         self._reclaim()
 
     def _reclaim(self) -> None:
-        with contextlib.suppress(ClaimLockError):  # a later call tries again
+        with contextlib.suppress(ClaimLockError):  # retried by a later call
             for client in list(self._ended):
                 if self._clients.reclaim_tasks(client):
                     self._ended.remove(client)
@@ -326,9 +326,9 @@ class Leases:
         mistakes = sum(one.is_mistake for one in ours)
         if mistakes and not is_heard:
             self._journal.say(
-                f"WARNING {EXIT_CODE}: Process {client.pid} ({client.name}) was ended by os._exit or a signal, so that "
-                f"its exit code says nothing of its {counted(mistakes, 'mistake')}. 'hbrt run PROGRAM' has one for "
-                "them, however a program ends."
+                f"WARNING {EXIT_CODE}: Process {client.pid} ({client.name}) was ended by os._exit or a signal, so its "
+                f"exit code does not reflect its {counted(mistakes, 'mistake')}. The exit code of 'hbrt run PROGRAM' "
+                "does, no matter how the program ends."
             )
 
     def _find_tasks(self, client: Client) -> None:
@@ -344,7 +344,7 @@ class Leases:
             )
 
     def _find_blocks(self, client: Client) -> None:
-        """Say once what a client leaves."""
+        """Report, once, what a client leaves behind."""
         left = () if client.has_left_blocks else self._memory.owned_places(client.id)
         how = "not freed, or not unregistered" if self._memory.has_imported(client.id) else "not freed"
         client.has_left_blocks = True
@@ -361,16 +361,16 @@ class Leases:
 
 
 def _hello_of(connection: socket.socket) -> tuple[int, str, str]:
-    """Process id and name of a connecting process, and where the record of its run is.
+    """Read a connecting process's id and name, and the location of its run record.
 
     Raises:
-        ConnectionResetError: it has closed. _RefusedError: another user. MalformedMessageError: no valid hello.
+        ConnectionResetError: it has closed. _RefusedError: another user. MalformedMessageError: invalid hello.
     """
     pid, uid, _ = _peer(connection)
     if uid != os.getuid():
-        raise _RefusedError(f"This board belongs to user {os.getuid()}, not to user {uid}.")
+        raise _RefusedError(f"This board belongs to user {os.getuid()}, but the process to user {uid}.")
     buffer = bytearray(HELLO_BYTES)
-    size = connection.recv_into(buffer, HELLO_BYTES, socket.MSG_TRUNC)  # the packet's size, also when it is larger
+    size = connection.recv_into(buffer, HELLO_BYTES, socket.MSG_TRUNC)  # size of the packet, even if it is larger
     if not size:
         raise ConnectionResetError
     if size > HELLO_BYTES:
@@ -379,7 +379,7 @@ def _hello_of(connection: socket.socket) -> tuple[int, str, str]:
     name, run = hello.get("name", ""), hello.get("run", "")
     if not (isinstance(name, str) and isinstance(run, str)):
         raise control.MalformedMessageError(
-            f"The name in the hello is {name!r:.80} and the run {run!r:.80}: write text."
+            f"The name in the hello is {name!r:.80} and the run {run!r:.80}: both must be text."
         )
     return pid, printable(name)[:MAX_NAME], run
 
@@ -390,7 +390,7 @@ def _peer(connection: socket.socket) -> tuple[int, int, int]:
 
 
 def _send_refusal(connection: socket.socket, why: str) -> None:
-    with contextlib.suppress(OSError):  # it did not wait for its refusal
+    with contextlib.suppress(OSError):  # it did not wait to be refused
         connection.send(control.pack(ok=0, text=why))
-    with contextlib.suppress(OSError):  # what is not read when the connection closes would take the refusal with it
+    with contextlib.suppress(OSError):  # unread data would make closing the connection discard the refusal
         connection.recv(1, socket.MSG_DONTWAIT)

@@ -1,4 +1,4 @@
-"""Bounds the size of a board's log: an op that prints would fill the disk, which is often memory."""
+"""Limits the size of a board's log: an op that prints could fill the disk, which is often memory."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ KEPT_SHIFT = 3
 
 
 class LogBound:
-    """Checks the log's size regularly, and drops its older lines when it is too long.
+    """Checks the log's size regularly, and drops the oldest lines if it is too large.
 
     Args:
         path: The log.
         loop: The daemon's event loop.
         journal: Writes to the log.
-        most_bytes: The most bytes of the log; an eighth of them stays.
+        most_bytes: Maximum size of the log; after a cut, an eighth of it is kept.
     """
 
     POLL_SECONDS: ClassVar[float] = 2.0
@@ -32,10 +32,10 @@ class LogBound:
         self._most_bytes = most_bytes
 
     def poll(self) -> None:
-        """Check now, and regularly from now on."""
+        """Check the size now, and regularly from now on."""
         self._loop.later(self.POLL_SECONDS, self.poll)
-        with contextlib.suppress(OSError):  # there may be no log, or no room for the kept part
+        with contextlib.suppress(OSError):  # there may be no log, or no space for the part to keep
             dropped = shorten(self._path, self._most_bytes, self._most_bytes >> KEPT_SHIFT)
             if dropped:
-                had = f"more than {self._most_bytes} bytes (HBRT_LOG)"
-                self._journal.say(f"The log had {had}: its first {dropped} bytes were dropped.")
+                had = f"was larger than {self._most_bytes} bytes (HBRT_LOG)"
+                self._journal.say(f"The log {had}: dropped its first {dropped} bytes.")

@@ -1,4 +1,4 @@
-"""``--reload``: restart the cores when their image, or a module of its directory that it imports, has changed."""
+"""``--reload``: restart the cores when their image, or a module that it imports from its directory, has changed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dsp_server.process.journal import Journal
 from hbrt.status import Status
 
 POLL_SECONDS = 0.25
-CLOCK_SECONDS = 0.02  # a file's time may lag behind the clock by a kernel tick
+CLOCK_SECONDS = 0.02  # file times may lag behind the clock by a kernel tick
 Stamp: TypeAlias = tuple[int, int, int]
 _GONE: Stamp = (0, 0, 0)
 
 
 def stamp(path: str) -> Stamp:
-    """Time, size and inode of a file, which differ after a change; zeros for a missing file."""
+    """Return a file's time, size and inode, which change with the file; zeros if it is missing."""
     try:
         info = os.stat(path)  # noqa: PTH116 - called for every file four times a second
     except OSError:
@@ -29,7 +29,7 @@ def stamp(path: str) -> Stamp:
 
 
 class FileWatch:
-    """Files, each with its stamp when it was last read."""
+    """A set of files, each with its stamp from when it was last read."""
 
     def __init__(self) -> None:
         self._stamps: dict[str, Stamp] = {}
@@ -38,9 +38,9 @@ class FileWatch:
         """Watch these files and no others.
 
         Args:
-            paths: Files.
-            read_at: Wall-clock seconds at the start of reading. A file that was written later counts as changed: its
-                text at that time is not known. It does not count if its stamp is that of the last call.
+            paths: The files.
+            read_at: Wall-clock time in seconds when reading began. A file written later counts as changed, since its
+            text at that time is unknown, unless its stamp is the same as in the last call.
         """
         before, self._stamps = self._stamps, {}
         for path in paths:
@@ -49,7 +49,7 @@ class FileWatch:
             self._stamps[path] = now if was_read else before.get(path, _GONE)
 
     def take_changed(self) -> list[str]:
-        """Files whose stamp has changed; from now on they count as read."""
+        """Return the files whose stamp has changed; from now on they count as read."""
         now = {path: stamp(path) for path in self._stamps}
         changed = sorted(path for path, seen in self._stamps.items() if now[path] != seen)
         self._stamps = now
@@ -57,7 +57,7 @@ class FileWatch:
 
 
 class Reloader:
-    """Polls the files of the running images."""
+    """Polls the files of the images that are running."""
 
     def __init__(self, loop: Loop, journal: Journal, lifecycle: Lifecycle) -> None:
         self._loop = loop
@@ -74,7 +74,7 @@ class Reloader:
         self._loop.later(POLL_SECONDS, self._poll)
 
     def _note_files(self) -> None:
-        """Watch the files that the cores have loaded; after a failure, all files of the directory."""
+        """Watch the files that the cores have loaded; after a failure, all files in the directory."""
         images = {core.life.image for core in self._lifecycle.dsp_cores}
         files = {str(image.origin) for image in images}
         files.update(path for core in self._lifecycle.dsp_cores if core.child for path in core.child.files)
@@ -90,7 +90,7 @@ class Reloader:
         if not changed:
             return
         self._journal.say(f"Changed: {', '.join(changed)}. Reloading.")
-        self._lifecycle.supersede()  # an earlier rollout that is still loading
+        self._lifecycle.supersede()  # an earlier rollout may still be loading
         self._tried_at = time.time()
         self._is_loading = True
         try:
@@ -102,4 +102,4 @@ class Reloader:
     def _done(self, status: Status, text: str) -> None:
         self._is_loading = False
         if status:
-            self._journal.say(f"{text}\nThe last good image stays.")
+            self._journal.say(f"{text}\nThe board keeps the last good image.")

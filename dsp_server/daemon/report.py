@@ -30,11 +30,11 @@ from hbrt.profiles.profile import active, to_answer
 from hbrt.profiles.work import Cost, task_cost
 from hbrt.types import HB_DSP_RPC_CMD_BUTT
 
-_MAX_NS = (1 << 64) - 1  # that an answer of the daemon can hold
+_MAX_NS = (1 << 64) - 1  # the largest that an answer from the daemon can hold
 
 
 class RunningTask(NamedTuple):
-    """A task that a core runs: its slot, what was asked for, and the answer so far."""
+    """A task that a core is running: its slot, its request, and its answer so far."""
 
     slot: int
     task: Request
@@ -42,7 +42,7 @@ class RunningTask(NamedTuple):
 
 
 class Report:
-    """Reads the parts of a board; changes nothing."""
+    """Reads the state of a board's parts; changes nothing."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Report:
         self._started_at = time.monotonic()
 
     def status(self) -> dict[str, Any]:
-        """The whole board; sizes in bytes, ages and times in seconds, addresses as integers."""
+        """Return the whole board; sizes in bytes, ages and times in seconds, addresses as integers."""
         self._lifecycle.processes.read_messages()
         cores = self._lifecycle.present
         states = self._mailbox.slots_in
@@ -76,9 +76,9 @@ class Report:
         running = self.running(now_ns)
         running_rows = [self._running_row(one, now_ns) for one in running]
         ready = [self._mailbox.request(slot) for slot in states(State.READY)]
-        inline = sum(one.core_mask == OF_ITS_OWNER for one in ready)  # its program runs it in its own thread
+        inline = sum(one.core_mask == OF_ITS_OWNER for one in ready)  # run by its program in a thread of its own
         sent = [self._mailbox.request(slot) for slot in states(State.SENT)]
-        # For a core or a relay.
+        # Waiting for a core or a relay.
         waiting = [
             *(one for one in ready if one.core_mask != OF_ITS_OWNER),
             *(one for one in sent if one.core_mask != OF_ANOTHER_BOARD),
@@ -99,7 +99,7 @@ class Report:
             },
             "image_error": self._lifecycle.image_error,
             "healthy": health.of_board([beat for beat, _ in healths]) and not self._locks.problem,
-            "claim_lock": self._locks.problem,  # why no core can claim a task, else empty
+            "claim_lock": self._locks.problem,  # why no core can claim a task; empty if they can
             "recovery": "enabled" if self._lifecycle.is_recovering else "disabled",
             "aging_ms": settings.integer("HBRT_AGING_MS"),
             "cores": [
@@ -130,16 +130,16 @@ class Report:
         }
 
     def running(self, now_ns: int) -> list[RunningTask]:
-        """The running tasks, the longest first; they show hangs."""
+        """Return the running tasks, longest first; they reveal hangs."""
         serving = {core.index for core in self._lifecycle.cores if core.child}
         slots = self._mailbox.slots_in(State.RUNNING)
         running = [RunningTask(slot, self._mailbox.request(slot), self._mailbox.answer(slot)) for slot in slots]
-        # A claim time before the submission, whose time is the sequence, belongs to an earlier task in the slot.
+        # A claim time before the submission (the sequence is its time) belongs to an earlier task in the slot.
         of_now = [one for one in running if one.on.core in serving and one.task.sequence <= one.on.claim_ns <= now_ns]
         return sorted(of_now, key=lambda one: one.on.claim_ns)
 
     def healths(self, running: list[RunningTask], now_ns: int) -> list[tuple[CoreHealth, str]]:
-        """Of each core its health and the sentence on it, with the running tasks."""
+        """Return each core's health and a sentence about it, given the running tasks."""
         runs = self._runs(running, now_ns)
         cores = [(core, runs.get(core.index)) for core in self._lifecycle.present]
         beats = [(core, core.health(now_ns, run), run) for core, run in cores]
@@ -154,7 +154,7 @@ class Report:
         }
 
     def _oldest(self, waiting: list[Request], now_ns: int) -> dict[str, Any] | None:
-        """The task that has waited longest; it shows starvation."""
+        """Return the task that has waited longest; it reveals starvation."""
         if not waiting:
             return None
         oldest = min(waiting, key=lambda request: request.sequence)
@@ -167,7 +167,7 @@ class Report:
         }
 
     def _runs(self, running: list[RunningTask], now_ns: int) -> dict[int, OpRun]:
-        """The op that each core runs; of two, one has interrupted the other."""
+        """Return the op that each core runs; if a core has two tasks, one has interrupted the other."""
         runs = {}
         for slot, task, on in running:
             core = self._lifecycle.cores[on.core]
@@ -185,12 +185,12 @@ class Report:
         return runs
 
     def state(self) -> str:
-        """State of the board: running while a core runs, else crashed if one is, else offline."""
+        """The board's state: running if any core runs, else crashed if any has crashed, else offline."""
         states = {core.life.state for core in self._lifecycle.dsp_cores} or {RUNNING}
         return next(state for state in (RUNNING, CRASHED, OFFLINE) if state in states)
 
     def ops(self) -> list[dict[str, Any]]:
-        """The commands, each with the cores that serve it: cores may run different images."""
+        """Return the commands, each with the cores that serve it: cores may run different images."""
         serving: dict[tuple[int, str, str, int], list[int]] = {}
         for core in self._lifecycle.dsp_cores:
             for cmd, name, source, latency_us in core.child.ops if core.child else ():
@@ -208,11 +208,11 @@ class Report:
         ]
 
     def profile(self) -> dict[str, Any]:
-        """The constants of the modelled board."""
+        """The constants of the modeled board."""
         return to_answer(active())
 
     def tasks(self, last: int) -> list[dict[str, Any]]:
-        """The tasks that ended last, in that order; times in ns, 0 for what was not reached."""
+        """Return the tasks that ended last, oldest first; times in ns, 0 for stages that were not reached."""
         to_unix_ns = time.time_ns() - time.monotonic_ns()
         return [self._ended(task, to_unix_ns) for task in ended_tasks(self._mailbox, last)]
 
@@ -242,13 +242,13 @@ class Report:
         }
 
     def _named(self, request: Request, core: int, at_ns: int, pid: int = 0) -> dict[str, Any]:
-        """What a task runs: its command, the name of the op or of the model, and the kind of its core.
+        """Describe what a task runs: its command, the name of its op or model, and the kind of its core.
 
         Args:
-            request: The task's.
-            core: That has claimed it, -1 for none.
-            at_ns: When, by CLOCK_MONOTONIC.
-            pid: The process that submitted it; 0 for that of its client, which is attached.
+            request: The task's request.
+            core: The core that has claimed it; -1 for none.
+            at_ns: The time of interest, by CLOCK_MONOTONIC.
+            pid: The process that submitted it; 0 if that is its client, which is attached.
         """
         cores, cmd = self._lifecycle.cores[core : core + 1] if core >= 0 else (), request.cmd
         if _is_of_accelerator(request, self._mailbox.layout.core_count):
@@ -273,7 +273,7 @@ class Report:
 
 
 def _by_priority(waiting: list[Request]) -> list[dict[str, Any]]:
-    """How many tasks of each priority wait, the highest first."""
+    """Return how many tasks of each priority wait, highest priority first."""
     counts = Counter(request.priority for request in waiting)
     return [{"priority": priority, "tasks": count} for priority, count in sorted(counts.items(), reverse=True)]
 
@@ -285,7 +285,7 @@ def _core(core: BoardCore) -> dict[str, Any]:
         "core": core.index,
         "state": life.state,
         "pid": core.child.pid if core.child else None,
-        # The next process: it loads its image, or is ready and waits for the end of a task.
+        # The next process: it is loading its image, or is ready and waits for a task to end.
         "next": {"pid": next_.pid, "phase": phase} if next_ else None,
         "epoch": life.epoch,
         "crashes": life.crashes,
@@ -312,13 +312,13 @@ def _is_of_accelerator(request: Request, dsp_cores: int) -> bool:
 
 
 def _modelled(task: EndedTask, dsp_cores: int) -> dict[str, Any]:
-    """What a task takes on the board; numbers that a record with nonsense has are cut to what an answer can hold."""
+    """What a task takes on the board; nonsense numbers in a record are clipped to what an answer can hold."""
     profile, request = active(), task.request
-    if _is_of_accelerator(request, dsp_cores):  # which charges ns, by the layers of its model
+    if _is_of_accelerator(request, dsp_cores):  # these charge ns, by their model's layers
         cost, clock_hz, rule_ns = Cost(task.answer.cycles, 0, 0, 0, 0, 0, 0, is_estimated=False), 10**9, 1.0
     else:
         block_bytes = request.input_bytes + request.output_bytes
-        has_run_well = task.state is State.DONE and request.cmd != HB_DSP_RPC_CMD_BUTT  # which the core answers itself
+        has_run_well = task.state is State.DONE and request.cmd != HB_DSP_RPC_CMD_BUTT  # the core itself answers BUTT
         cost = task_cost(task.answer.cycles, task.work, block_bytes, profile, is_done=has_run_well)
         clock_hz, rule_ns = profile.clock_hz, profile.number("cores.dsp.rule_ns")
     cycles, *parts = (min(count, _MAX_NS) for count in cost[:-1])

@@ -1,7 +1,7 @@
-"""Starts a daemon: detached from its terminal, for ``hbrt start``, or in it, for ``dsp_server`` and ``--foreground``.
+"""Starts a daemon: detached, for ``hbrt start``; in the terminal, for ``dsp_server`` and ``--foreground``.
 
-``hbrt start`` has loaded much of what a daemon needs, so the detached daemon is a fork of it. This saves an interpreter
-start, which ``hbrt.board.launch`` needs because any process may call it.
+``hbrt start`` has already loaded much of what a daemon needs, so it forks the detached daemon. This saves starting an
+interpreter, which ``hbrt.board.launch`` has to do because any process may call it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def start_detached(config: DaemonConfig) -> Launched:
     """Fork a daemon, detached from this terminal and session, and wait until its board is running.
 
     Raises:
-        DidNotStartError: the daemon could not start; the text is the daemon's own sentence, or the end of its log.
+        DidNotStartError: the daemon could not start; the text is the daemon's own message, or the end of its log.
         BoardError: the board's directory cannot be used.
     """
     paths = BoardPaths(Path(config.directory))
@@ -35,19 +35,19 @@ def start_detached(config: DaemonConfig) -> Launched:
 
 
 def serve_in_foreground(config: DaemonConfig, on_running: Callable[[list[str]], None]) -> None:
-    """Run the daemon in this process until Ctrl-C, SIGTERM or ``hbrt stop``; stderr shows the log too.
+    """Run the daemon in this process until Ctrl-C, SIGTERM or ``hbrt stop``; also show the log on stderr.
 
     Args:
         config: The configuration of the board.
-        on_running: Called once, when the board runs, with the names of files that a dead daemon left.
+        on_running: Called once the board is running, with the names of files left behind by a dead daemon.
 
     Raises:
-        BoardError, ImageError, LayoutError, BadSettingError: as ``serve``.
+        BoardError, ImageError, LayoutError, BadSettingError: see ``serve``.
     """
     paths = BoardPaths(Path(config.directory))
     make_directory(paths)
     log = open_log(paths)
-    # The cores write to the file only: a terminal that does not read (Ctrl-S) must not stop the board.
+    # The cores write only to the file: a terminal that stops reading (Ctrl-S) must not stop the board.
     follower = Follower(paths.log)
     follower.skip_to_end()
     terminal = os.dup(2)
@@ -67,13 +67,13 @@ def serve_in_foreground(config: DaemonConfig, on_running: Callable[[list[str]], 
 
 
 def _show(follower: Follower, terminal: int, has_ended: threading.Event) -> None:
-    """Copy new log lines to the terminal, and at the end the rest."""
+    """Copy new log lines to the terminal, and the rest at the end."""
     while True:
         is_last = has_ended.wait(Follower.LOOK_SECONDS)
         try:
             for chunk in follower.read():
                 os.write(terminal, chunk)
         except OSError:
-            return  # the terminal has closed; the log has all lines
+            return  # the terminal has closed; the log has every line
         if is_last:
             return

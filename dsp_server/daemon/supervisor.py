@@ -1,7 +1,7 @@
-"""A board: its parts, made, joined, and run until a stop is asked for. The process around it is in daemon.py.
+"""A board: creates, connects and runs its parts until asked to stop. The process around it is in daemon.py.
 
-One thread, one loop. Clients attach over a Unix socket whose connection is their lease, and ask over it; others ask
-over ZeroMQ. The path of a task does not come by here: the supervisor acts on tasks only when someone died.
+One thread, one event loop. Clients attach over a Unix socket, whose connection is their lease and carries their
+requests; others use ZeroMQ. Tasks do not pass through here: the supervisor touches them only if a process has died.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from hbrt.models.run.accelerator import CMD
 from hbrt.profiles.profile import active
 from hbrt.status import Status
 
-PARTING_SECONDS = 0.05  # between the end of a lifeline and that of a lease, when the kernel closes both
+PARTING_SECONDS = 0.05  # between the end of a lifeline and of a lease when the kernel closes both
 
 
 def _in_order(dsp_cores: int, doorbells: list[int], urgent_bells: list[int]) -> list[int]:
-    """Bells as a client gets them: of the DSP cores, then of the accelerators, which not every program knows."""
+    """Order doorbells as clients get them: the DSP cores', then the accelerators', which not every program knows."""
     sides = (slice(None, dsp_cores), slice(dsp_cores, None))
     return [bell for side in sides for bells in (doorbells, urgent_bells) for bell in bells[side]]
 
 
 class Stop:
-    """Whether the board is asked to end: by a signal, a request, or the end of its starter."""
+    """Whether the board has been asked to end: by a signal, by a request, or because its starter has gone."""
 
     def __init__(self) -> None:
         self.is_asked = False
@@ -63,12 +63,12 @@ class Stop:
 
 
 def origin_of(config: DaemonConfig) -> Path:
-    """The image file of a board's configuration."""
+    """Return the image file of a board's configuration."""
     return Path(config.image).absolute() if config.image else DEFAULT_IMAGE
 
 
 def accelerator_count(dsp_cores: int) -> int:
-    """Accelerator cores of a board: those of its profile, as far as there is a place for them beside its DSP cores."""
+    """Number of a board's accelerator cores: those of its profile that fit beside its DSP cores."""
     return min(sum(one.count for kind, one in active().cores.items() if kind != "dsp"), MAX_CORES - dsp_cores)
 
 
@@ -87,7 +87,7 @@ class Supervisor:
         self.reaper = TaskReaper(self.mailbox, self.clients)
         snapshots = Snapshots(paths.path)
         image = snapshots.take(origin_of(config))
-        # Now, as the others': a disk that is full by the first model keeps no core from starting.
+        # Made now, like the others: a disk that fills up before the first model must not keep a core from starting.
         count = accelerator_count(config.cores)
         accelerators = [snapshots.take(ACCELERATOR)] * count if count else []
         watchdog_ms = settings.integer("HBRT_WATCHDOG_MS") if config.watchdog_ms is None else config.watchdog_ms
@@ -180,24 +180,24 @@ class Supervisor:
         self.console: Console | None = None
 
     def open(self) -> None:
-        """Wait until all cores run, then accept clients.
+        """Wait until all cores are running, then accept clients.
 
         Raises:
-            ImageError: the image did not load on a core; the text has its traceback. ImageLateError: it took too long.
-            BoardError: the daemon was asked to end before the board ran, or a core's process cannot be started.
+            ImageError: the image did not load on a core; the text has the traceback. ImageLateError: it took too long.
+            BoardError: the daemon was asked to end before the board was running, or a core's process cannot be started.
         """
         while not self._outcome and not self.stop.is_asked:
             self.loop.step()
         if self.stop.is_asked:
-            raise BoardError("It was stopped before its cores ran.")
+            raise BoardError("The board was stopped before its cores were running.")
         status, text = self._outcome[0]
         for kind in (ImageError, ImageLateError):
             if status == kind.status:
                 raise kind(text)
         if status:
             raise BoardError(text)
-        # From here on clients depend on this process: a defect in one handler is a finding and does not end the board.
-        self.loop.on_defect = lambda trace: self.journal.find("defect", f"The daemon failed at something:\n{trace}")
+        # From here on clients depend on this process: a bug in a handler becomes a finding and does not end the board.
+        self.loop.on_defect = lambda trace: self.journal.find("defect", f"A handler failed in the daemon:\n{trace}")
         self.trace.open()
         self.leases.open(self.control.handle)
         self.watchdog.open()
@@ -207,7 +207,7 @@ class Supervisor:
             self.reloader.open()
 
     def _tell_of_trace(self) -> None:
-        """Have cores and programs look whether the board is traced; one that never sleeps in a wait sees it later."""
+        """Have cores and programs check whether the board is traced; those that never sleep in a wait notice later."""
         for child in self.lifecycle.processes.children.values():
             child.send(event="trace")
         for client in self.clients.by_id.values():
@@ -216,13 +216,13 @@ class Supervisor:
                 self.clients.ring(client.id)
 
     def end_with_starter(self, lifeline_fd: int) -> None:
-        """End, since the starter is gone; one that a signal ended hangs up its lease after this lifeline.
+        """End because the starter is gone; if a signal ended it, its lease closes just after this lifeline.
 
         Args:
-            lifeline_fd: Readable since then.
+            lifeline_fd: The descriptor that has become readable.
         """
         self.loop.unwatch(lifeline_fd)
-        if self.clients.by_id:  # what it leaves is looked for first
+        if self.clients.by_id:  # first find what it leaves behind
             self.loop.later(PARTING_SECONDS, self.stop.ask)
         else:
             self.stop.ask()
@@ -233,7 +233,7 @@ class Supervisor:
             self.loop.step()
 
     def close(self) -> None:
-        """Fail the queued tasks, end the cores after their tasks, close every lease and socket."""
+        """Fail the queued tasks, end the cores after their running tasks, close all leases and sockets."""
         self.leases.shut()
         self.reaper.fail_all(State.SENT, State.READY)
         self.lifecycle.close()

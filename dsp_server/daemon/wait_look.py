@@ -1,7 +1,7 @@
-"""The wait graph at one moment, for ``hbrt why``: the daemon asks programs and cores where they are.
+"""The wait graph at one moment, for ``hbrt why``: the daemon asks programs and cores where they are waiting.
 
-A program answers by the verb "waits" from the thread that sleeps on its doorbell, a core by faulthandler, which works
-also when the op is in C. Neither is waited for longer than ANSWER_SECONDS: one that hangs or is stopped tells nothing.
+A program answers with the verb "waits", from the thread that sleeps on its doorbell; a core answers by faulthandler,
+which also works while the op is in C. Each gets at most ANSWER_SECONDS: if it hangs or is stopped, it is left out.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ _UNFINISHED = {State.SENT: "sent", State.READY: "ready", State.RUNNING: "running
 
 
 class WaitLook:
-    """Gathers the records of a moment; changes nothing.
+    """Gathers the records of one moment; changes nothing.
 
     Args:
-        paths: The board's, for its relay's process.
+        paths: The board's paths, to find its relay's process.
         mailbox: The task table.
         clients: The attached clients.
         lifecycle: The cores.
         report: The health of the cores.
-        locks: Says why the claim lock is kept.
+        locks: Tells who keeps the claim lock.
         loop: The daemon's event loop.
-        limit_ms: Time limit of ops without their own; 0 for none.
+        limit_ms: Time limit for ops that have none of their own; 0 for none.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class WaitLook:
         self._aging_ns = settings.integer("HBRT_AGING_MS") * 1_000_000
 
     def say(self, slot: int, done: Callable[[str], None]) -> None:
-        """Ask everybody; ``done`` gets the sentence on the task in a slot, which is about to be ended."""
+        """Ask everybody; ``done`` gets the sentence about the task in a slot, which is about to be ended."""
         self._ask(lambda records: done(last_words(with_hops(records, RELAY), slot)))
 
     def begin(self, done: Callable[[dict[str, Any]], None]) -> None:
@@ -85,7 +85,7 @@ class WaitLook:
             for core in self._lifecycle.cores
             if core.child is not None and not core.is_stopped and self._runs_op(core)
         ]
-        for child in running:  # first: an op that is a client itself is to be seen where it waits
+        for child in running:  # cores first, to see where an op that is itself a client waits
             child.ask_stack()
         asked = [one for one in self._present() if self._clients.has_unfinished_tasks(one)]
         for client in asked:
@@ -105,7 +105,7 @@ class WaitLook:
         self._loop.later(POLL_SECONDS, look)
 
     def _has_told(self, client: Client) -> bool:
-        """Whether a program has answered, or cannot: nobody sleeps in it, or it is stopped."""
+        """Whether a program has answered, or cannot: nobody in it is asleep, or it is stopped."""
         is_asleep = self._mailbox.map[self._mailbox.layout.client(client.id) + CLIENT_ASLEEP]
         return client.wait_report is not None or client.has_gone or not is_asleep or state_of(client.pid) in STOPPED
 
@@ -148,7 +148,7 @@ class WaitLook:
 
     @property
     def _any(self) -> int:
-        """What mask 0 means, where it is not every core that runs."""
+        """What mask 0 means if it does not mean every running core."""
         has_others = len(self._lifecycle.present) > len(self._lifecycle.dsp_cores)
         return (1 << len(self._lifecycle.dsp_cores)) - 1 if has_others else 0
 
@@ -160,7 +160,7 @@ class WaitLook:
             state = self._mailbox.state(slot)
             on = claims.get(slot)
             if state not in _UNFINISHED or (state is State.RUNNING and on is None):
-                continue  # it has ended meanwhile
+                continue  # ended meanwhile
             mask = (request.core_mask or self._any) % OF_ITS_OWNER or -1
             serving = [
                 core.child for core in self._lifecycle.cores if core.child is not None and mask >> core.index & 1

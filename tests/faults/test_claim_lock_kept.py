@@ -91,7 +91,7 @@ def test_others_go_on_within_their_limits_and_are_told_who_keeps_it(shell: Shell
     problem = told(shell)
     assert problem.startswith(f"The claim lock is held by process {holder} (python")
     assert (
-        "which is stopped by a signal (SIGSTOP) or a debugger. Until it releases the lock, no core claims a task"
+        "which is stopped by a signal (SIGSTOP) or a debugger. Until it is released, no core can claim a task"
         in problem
     )
     assert f"'kill -CONT {holder}' resumes it, 'kill -9 {holder}' ends it" in problem
@@ -128,7 +128,7 @@ def test_a_holder_that_died_where_the_kernel_did_not_see_it_is_repaired(shell: S
     assert line(start("from arm_client import connect\nconnect().ping()\nprint('ended', flush=True)")) == "ended"
     (found,) = [found for found in shell.status()["findings"] if found["kind"] != "leak"]
     assert found["kind"] == "claim-lock"
-    assert found["text"].startswith(f"Thread {holder} has ended while it held the claim lock")
+    assert found["text"].startswith(f"Thread {holder} ended while holding the claim lock")
     assert shell.hbrt("status", "--wait-healthy").returncode == 0
 
 

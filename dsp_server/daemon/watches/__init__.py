@@ -1,1 +1,1 @@
-"""What the daemon looks at from time to time, outside the path of a task."""
+"""What the daemon checks from time to time, outside the path of tasks."""

@@ -1,6 +1,6 @@
-"""Looks for priority inversions while a program has the check ``advice``, and names both sides of each once.
+"""Looks for priority inversions while a program has the check ``advice`` on, and reports each one once.
 
-It reads the task table as ``hbrt status`` does; the path of a task knows nothing of it.
+It reads the task table as ``hbrt status`` does; tasks themselves do not pass through it.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from hbrt.mailbox.schedule import PRIORITY_URGENT, may_run, rank
 from hbrt.mailbox.table import Mailbox, Request, State
 
 MIN_SECONDS = 0.1
-"""A task has waited for long from here on: longer than a busy workstation keeps an op of some milliseconds."""
+"""How long counts as a long wait: longer than a busy workstation delays an op of a few milliseconds."""
 POLL_SECONDS = 0.05
 IDLE_POLL_SECONDS = 0.25
 
 
 class InversionWatch:
-    """Watches the order of tasks for programs that ask for advice.
+    """Watches the order of tasks for programs that have asked for advice.
 
     Args:
         mailbox: The task table.
         clients: The attached clients.
         cores: The board's cores.
-        report: Knows the running tasks.
-        journal: Takes the findings.
+        report: Provides the running tasks.
+        journal: Receives the findings.
         loop: The daemon's event loop.
     """
 
@@ -50,10 +50,10 @@ class InversionWatch:
         self._journal = journal
         self._loop = loop
         self._aging_ns = settings.integer("HBRT_AGING_MS") * 1_000_000
-        self._known: set[tuple[int, int]] = set()  # the tasks, by slot and sequence, whose inversion was named
+        self._known: set[tuple[int, int]] = set()  # tasks, by slot and sequence, whose inversion has been reported
 
     def poll(self) -> None:
-        """Look once, and again later."""
+        """Look now, and again later."""
         is_wanted = any(self._has_advice(client) for client in self._clients.by_id)
         if is_wanted and (slots := self._mailbox.slots_in(State.READY)):
             self._look(slots, time.monotonic_ns())
@@ -82,7 +82,7 @@ class InversionWatch:
         return Task(slot, request.sequence, level, request.core_mask, request.owner, age_s)
 
     def _waiting_ops(self) -> dict[int, int]:
-        """Programs that a core runs as its op, and that sleep until a task of theirs ends, with that core."""
+        """Map each program that a core runs as its op, and that sleeps until a task of its own ends, to that core."""
         mm, layout = self._mailbox.map, self._mailbox.layout
         asleep = [one for one in self._clients.by_id.values() if mm[layout.client(one.id) + CLIENT_ASLEEP]]
         of_pid = {core.child.pid: core.index for core in self._cores if core.child is not None}
@@ -94,7 +94,7 @@ class InversionWatch:
         return client in self._clients.by_id and bool(self._mailbox.map[at] & Check.ADVICE)
 
     def _is_so(self, found: Inversion) -> bool:
-        """Whether the tasks are still what they were when they were read, so that nothing came in between."""
+        """Whether the tasks are still as they were when they were read, so that nothing happened in between."""
         mailbox = self._mailbox
         states = (State.READY, State.RUNNING)
         queued, lower = ((one.slot, one.sequence) for one in (found.queued, found.lower))
@@ -109,8 +109,8 @@ class InversionWatch:
         if found.why is Why.HELD:
             sentence = (
                 f"{self._name(task)} runs on core {task.core} and waits for {self._name(queued)}, which has waited "
-                f"{waited} for {core} behind {self._name(lower)}. So the first waits for one of a lower priority: "
-                "submit what an op waits for with at least the priority of its own task."
+                f"{waited} for {core} behind {self._name(lower)}. So the first task waits for one of lower priority: "
+                "submit tasks that an op waits for with at least the priority of the op's own task."
             )
         else:
             sentence = (
@@ -130,15 +130,15 @@ class InversionWatch:
             and not may_run(core.index, task.core_mask)
         ]
         if free:
-            return f"Core {free[0]} is free, and its dspCoreId is {task.core_mask}: write 0 for any core."
+            return f"Core {free[0]} is free, but its dspCoreId is {task.core_mask}: set 0 for any core."
         if task.rank >= PRIORITY_URGENT:
             return (
-                "It interrupts at a call of the runtime in C, and between two bytecodes in Python: call into C, or "
-                "into numpy, for parts of the work instead of for all of it."
+                "It interrupts C only in calls to the runtime, and Python only between two bytecodes: call C or numpy "
+                "for parts of the work instead of for all of it."
             )
         return (
-            "A priority below 254 interrupts nothing: make the longer op several tasks, keep a core for the other one, "
-            "or submit that with 254 when it may interrupt."
+            "A priority below 254 never interrupts: split the longer op into several tasks, reserve a core for the "
+            "other one, or submit that one with 254 if it may interrupt."
         )
 
     def _name(self, task: Task) -> str:
@@ -151,7 +151,7 @@ class InversionWatch:
         return f"{child.name_of(request.cmd) if child else 'command'} ({request.cmd:#x})"
 
     def _site(self, task: Task) -> str:
-        """The line that submitted a task, of a program with checks."""
+        """The line that submitted a task, if its program has checks on."""
         has_sites = self._mailbox.map[self._mailbox.layout.client(task.owner) + CLIENT_CHECKS]
         return self._mailbox.site(task.slot) if has_sites else ""
 

@@ -1,8 +1,8 @@
-"""A claim lock that its holder keeps: the daemon names the holder and the remedy, and repairs the lock of a dead one.
+"""A claim lock that its holder keeps: the daemon names the holder and the remedy, and repairs a dead holder's lock.
 
-While a stopped process holds the lock, no core claims a task and no client cancels one. The daemon cannot take the lock
-from the process, but it names the process. The kernel releases the lock of a dead holder, unless the kernel's list of
-the holder's mutexes was broken; then the daemon releases it. The daemon acts only when two polls find the same holder.
+While a stopped process holds the lock, cores cannot claim tasks and clients cannot cancel them. The daemon cannot take
+the lock from the process, but reports it. The kernel releases the lock of a dead holder unless its list of the
+holder's mutexes is corrupt; then the daemon releases it. The daemon acts only if two polls find the same holder.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dsp_server.process.journal import Journal
 from hbrt.ddr.claim_lock import ClaimLock, ClaimLockBrokenError, ClaimLockHeldError
 from hbrt.ddr.lock_holder import Holder, holder, is_of_our_namespace
 
-HELD_SECONDS = 2.0  # a running holder may wait so long for a CPU
+HELD_SECONDS = 2.0  # a running holder may wait this long for a CPU
 
 
 class LockWatch:
@@ -21,7 +21,7 @@ class LockWatch:
     Args:
         lock: The board's claim lock.
         clients: The attached clients.
-        journal: Takes a finding on each holder that keeps the lock.
+        journal: Receives a finding for each holder that keeps the lock.
     """
 
     def __init__(self, lock: ClaimLock, clients: Clients, journal: Journal) -> None:
@@ -29,12 +29,12 @@ class LockWatch:
         self._lock = lock
         self._clients = clients
         self._journal = journal
-        self._thread = 0  # the holder at the last poll
+        self._thread = 0  # the holder's thread at the last poll
         self._since_ns = 0
-        self._reported = ""  # key of the reported problem
+        self._reported = ""  # key of the last reported problem
 
     def poll(self, now_ns: int) -> bool:
-        """Check once; returns whether a process keeps the lock. ``now_ns`` is CLOCK_MONOTONIC."""
+        """Check once; return whether a process keeps the lock. ``now_ns`` is CLOCK_MONOTONIC."""
         try:
             with self._lock:
                 pass
@@ -57,27 +57,27 @@ class LockWatch:
             self._take_over(found)
         elif found.is_stopped or now_ns - self._since_ns > HELD_SECONDS * 1e9:
             self._report(
-                f"The claim lock is held by {found}. Until it releases the lock, no core claims a task and none is "
-                f"cancelled. {found.advice}",
+                f"The claim lock is held by {found}. Until it is released, no core can claim a task and no task can be "
+                f"canceled. {found.advice}",
                 f"{found.thread} {found.is_stopped}",
             )
 
     def _take_over(self, gone: Holder) -> None:
         if not all(is_of_our_namespace(client.pid) for client in self._clients.by_id.values() if not client.has_gone):
             self._report(
-                f"The claim lock is held by thread {gone.thread}, which has ended or is another container's. End the "
-                "programs that are attached from other containers, or restart the board ('hbrt stop', 'hbrt start').",
+                f"The claim lock is held by thread {gone.thread}, which has ended or is in another container. End the "
+                "programs attached from other containers, or restart the board ('hbrt stop', 'hbrt start').",
                 f"{gone.thread} elsewhere",
             )
         elif self._lock.disown(gone):
             self._report(
-                f"Thread {gone.thread} has ended while it held the claim lock, and its list of robust mutexes was "
-                "broken, so the kernel did not release the lock. The daemon has released it; the board keeps running.",
+                f"Thread {gone.thread} ended while holding the claim lock, and its list of robust mutexes was corrupt, "
+                "so the kernel did not release the lock. The daemon has released it; the board keeps running.",
                 f"{gone.thread} repaired",
             )
 
     def _report(self, problem: str, key: str) -> None:
-        """Note a problem; it is one finding for each ``key``, although its sentence may change."""
+        """Report a problem: one finding for each ``key``, even if the sentence changes."""
         if key != self._reported:
             self._journal.find("claim-lock", problem)
         self.problem, self._reported = problem, key

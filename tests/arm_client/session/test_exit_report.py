@@ -134,8 +134,8 @@ def test_a_program_that_ends_hard_keeps_its_exit_code_and_its_board_says_so(
     assert ended.returncode == (-9 if "kill" in end else 0)
     assert "daemon WARNING leak: " in ended.stderr
     assert re.search(
-        r"daemon WARNING exit-code: Process \d+ \(-c\) was ended by os\._exit or a signal, so that its exit code says "
-        r"nothing of its 1 mistake\. 'hbrt run PROGRAM' has one",
+        r"daemon WARNING exit-code: Process \d+ \(-c\) was ended by os\._exit or a signal, so its exit code does not "
+        r"reflect its 1 mistake\. The exit code of 'hbrt run PROGRAM' does",
         ended.stderr,
     )
     clean = on_private(f"{CLEAN}import ctypes, os\n{end}\n", image, tmp_path, HBRT_CHECK="fail")

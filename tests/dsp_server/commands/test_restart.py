@@ -171,7 +171,7 @@ def test_reload_follows_the_image_and_outlives_a_broken_one(shell: Shell, image:
 
     write(image, IMAGE.format(name="third") + "\nraise ValueError('half written')\n")
     log.await_line("ValueError: half written")
-    log.await_line("last good image stays")
+    log.await_line("keeps the last good image")
     assert op_at_0x1000(shell) == "second"
     assert "ValueError: half written" in shell.status()["image_error"]
 

@@ -143,7 +143,7 @@ def test_what_a_client_holds_is_asked_for_over_its_lease(kept: Running, peer: Pe
     block = kept.attach().alloc(64)
     reply = peer.ask("free", phy=block.phy_addr)
     assert reply.status == Status.HB_DSP_PERMISSION
-    assert reply.text == "free is for attached clients: attach, and ask over that connection."
+    assert reply.text == "free is for attached clients: attach, then send it over that connection."
     assert kept.ask("mem", most=1)["summary"]["blocks"] == 1
 
 

@@ -60,7 +60,7 @@ def test_one_that_is_killed_is_started_again_and_programs_go_on(
     killed = f"Process {first['pid']} was ended by signal 9 (SIGKILL)."
     assert (found["kind"], found["text"]) == (
         "relay-died",
-        f"The relay at {first['endpoint']} has died: {killed} It starts again.",
+        f"The relay at {first['endpoint']} died: {killed} It restarts now.",
     )
     running.ask("stop")
     running.await_end(running.pid)
@@ -101,7 +101,7 @@ def test_one_that_is_told_to_end_stays_ended(start: Callable[..., Running]) -> N
     relays = [running.ask("listen", **START) for _ in range(2)]
     os.kill(relays[0]["pid"], signal.SIGTERM)
     assert await_state_of_one(running)["pid"] == relays[1]["pid"]
-    assert f"The relay at {relays[0]['endpoint']} (process {relays[0]['pid']}) has ended." in running.log()
+    assert f"The relay at {relays[0]['endpoint']} (process {relays[0]['pid']}) ended." in running.log()
     assert running.ask("status")["findings"] == []
 
 

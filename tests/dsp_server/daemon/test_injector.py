@@ -78,7 +78,7 @@ def test_fault_that_comes_twice_survives_the_core_that_it_killed(dsp_board: Boar
 def test_allocation_is_refused_once(dsp_board: Board) -> None:
     dsp_board.inject("refuse-alloc call=2")
     dsp_board.alloc(64)
-    with pytest.raises(OutOfMemoryError, match="as asked for by 'refuse-alloc call=2'"):
+    with pytest.raises(OutOfMemoryError, match="as requested by 'refuse-alloc call=2'"):
         dsp_board.alloc(64)
     dsp_board.alloc(64)
     assert len(injected(dsp_board)) == 1
@@ -115,7 +115,7 @@ def test_what_is_no_fault_is_refused_and_adds_nothing(dsp_board: Board) -> None:
     with pytest.raises(CallerError, match="The board has no core 7"):
         dsp_board.inject("kill-core core=7")
     for cmd in (0x0, 0xFFFF):
-        with pytest.raises(CallerError, match=f"would never come: command {cmd:#x} is not an op"):
+        with pytest.raises(CallerError, match=f"would never occur: command {cmd:#x} is not an op"):
             dsp_board.inject(f"kill-core cmd={cmd:#x}")
     with pytest.raises(CallerError, match="has no relay now"):
         dsp_board.inject("lose-relay")

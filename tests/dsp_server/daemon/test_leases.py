@@ -161,7 +161,7 @@ HELLOS = {
         "has protocol version 7; this side sp",
     ),
     "too long": (control.pack(name="x" * HELLO_BYTES), f"bytes; the limit is {HELLO_BYTES}."),
-    "a name that is not text": (control.pack(name=5), "The name in the hello is 5 and the run '': write text."),
+    "a name that is not text": (control.pack(name=5), "The name in the hello is 5 and the run '': both must be text."),
 }
 
 
@@ -181,7 +181,7 @@ def test_another_user_is_refused(door: Door, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(leases_module, "_peer", lambda _: (4711, os.getuid() + 1, 0))
     hello, fds = door.answer(door.connect())
     assert fds == []
-    assert hello["text"] == f"This board belongs to user {os.getuid()}, not to user {os.getuid() + 1}."
+    assert hello["text"] == f"This board belongs to user {os.getuid()}, but the process to user {os.getuid() + 1}."
 
 
 def test_one_who_says_nothing_keeps_nobody_waiting_and_is_dropped(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,8 +190,8 @@ def test_one_who_says_nothing_keeps_nobody_waiting_and_is_dropped(door: Door, mo
     assert door.answer(door.connect())[0]["ok"] == 1
     for peer in silent:
         hello, _ = door.answer(peer)
-        assert "The process said nothing for 0 s after it connected." in hello["text"]
-    assert door.text().count("said nothing") == 20
+        assert "The process sent nothing for 0 s after it connected." in hello["text"]
+    assert door.text().count("sent nothing") == 20
 
 
 def test_one_who_looks_and_goes_is_no_news(door: Door) -> None:
@@ -285,10 +285,10 @@ def test_daemon_without_descriptors_turns_away_and_goes_on(start: Start, monkeyp
     board = running.attach()
     crowd = [_raw(socket.SOCK_SEQPACKET, running.paths.attach_address) for _ in range(300)]
     assert running.which(board).value == 1
-    assert [b"no descriptors left" in peer.recv(4096) for peer in crowd[-50:]] == [True] * 50
+    assert [b"run out of descriptors" in peer.recv(4096) for peer in crowd[-50:]] == [True] * 50
     for peer in crowd:
         peer.close()
-    assert "The daemon has no descriptors left for another client; end some." in running.log()
+    assert "The daemon has run out of descriptors for clients; end some of them." in running.log()
 
     def is_served() -> bool:
         try:
@@ -317,7 +317,7 @@ def test_daemon_without_descriptors_closes_its_control_socket_for_a_while(
         return False
 
     running.until(crowd_more, "the end of what the daemon accepts")
-    assert "no more control connections until some have ended" in running.log()
+    assert "no new control connections until some are closed" in running.log()
     assert running.which(board).value == 1  # it was attached, and calls need no control
     for peer in crowd:
         peer.close()

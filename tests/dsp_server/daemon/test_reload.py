@@ -99,7 +99,7 @@ def test_edit_is_loaded_and_a_broken_one_changes_nothing_until_it_is_mended(
     running.until(lambda: running.which(board).value == 4, "the mended image")
     running.until(lambda: not running.ask("status")["image_error"], "the end of the change")
     assert f"Changed: {image}. Reloading." in running.log()
-    assert "The last good image stays." in running.log()
+    assert "The board keeps the last good image." in running.log()
 
 
 def test_module_beside_the_image_is_watched_also_when_it_is_what_is_broken(

@@ -72,7 +72,7 @@ def test_next_start_removes_what_a_killed_daemon_left_and_says_so(start: Start) 
     assert {"attach.sock", "control.sock", "image-1.py"} <= {path.name for path in first.paths.path.iterdir()}
     second = start(is_private=False)
     assert sorted(second.launched.removed) == ["attach.sock", "control.sock", "image-1.py", "image-2.py"]
-    assert "Removed what an earlier daemon left: attach.sock." in second.log()
+    assert "Removed a file left behind by an earlier daemon: attach.sock." in second.log()
     assert second.which(second.attach()).value == 1
 
 
@@ -216,7 +216,7 @@ def test_daemon_can_be_ended_while_its_image_loads(
     os.kill(pid, number)
     starter.join()
     assert said
-    assert "It was stopped before its cores ran." in said[0]
+    assert "The board was stopped before its cores were running." in said[0]
     assert not directory.exists()
 
 

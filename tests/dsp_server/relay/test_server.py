@@ -210,7 +210,7 @@ def test_nobody_is_served_without_a_lease(relay: Callable[..., Relaying]) -> Non
     assert talker.hear().fields == [Status.HB_DSP_RELAY_LOST, "The relay does not know this process; connect again."]
     kind, (status, text) = talker.hello(link, other.client_id)
     assert (kind, status) == (RelayFrame.REFUSED, Status.HB_DSP_PERMISSION)
-    assert f"Client {other.client_id} is not attached with the token that was shown" in text
+    assert f"Client {other.client_id} is not attached with the token that was presented" in text
     assert talker.hello(link, 1000).fields[0] == Status.HB_DSP_PERMISSION
     assert talker.hello(link).kind == RelayFrame.WELCOME
     talker.settle(link)

@@ -149,7 +149,7 @@ NAME = "cannot name an op: it becomes a Python function and part of file names."
         ("good", 0x3FF, "Command 0x3ff is reserved for the framework"),
         ("good", 0x400, "Command 0x400 belongs to the packaged NN ops"),
         ("good", 0xFFF, "Command 0xfff belongs to the packaged CV ops"),
-        ("good", 0xFFFF, "Command 0xffff writes the list of registered commands"),
+        ("good", 0xFFFF, "Command 0xffff lists the registered commands"),
         ("good", 0x10000, "Command 0x10000 is not a command number"),
         ("good", -1, "Command -0x1 is not a command number"),
     ],

@@ -65,7 +65,7 @@ def test_a_task_behind_a_lower_one_is_named_with_both_lines(board: Board) -> Non
     [found] = named(board)
     gate.close()
     task.result(PATIENCE_S)
-    assert "Core 1 is free, and its dspCoreId is 1: write 0 for any core." in found["text"]
+    assert "Core 1 is free, but its dspCoreId is 1: set 0 for any core." in found["text"]
     assert found["severity"] == "advice"
     assert [place["what"] for place in found["places"]] == ["waiting", "running"]
     assert Path(__file__).name in found["places"][0]["site"]
