@@ -1,1 +1,1 @@
-"""The verbs of ``hbrt`` that start, stop and inspect a board: one file for each verb."""
+"""The ``hbrt`` verbs that start, stop and inspect a board, one file per verb."""

@@ -27,13 +27,13 @@ _DIRECTORY = click.argument("directory", metavar="DIR", type=click.Path(path_typ
 def new(directory: Path, name: str | None) -> Report:
     """Create the relay's keys in DIR if it has none, and with --name keys for one more program.
 
-    What the program's machine needs is in DIR/for-NAME afterwards: move it there, to the directory that HBRT_KEYS names
-    (else hbrt/keys in the user's settings directory). To shut a program out, remove DIR/clients/NAME.key.
+    DIR/for-NAME then has what the program's machine needs: move it there, to the directory that HBRT_KEYS names
+    (by default hbrt/keys in the user's settings directory). To lock a program out, remove DIR/clients/NAME.key.
     """
     from hbrt.remote.keys import add_client, check_name, make_server
 
     if name is not None:
-        check_name(name)  # before anything is made
+        check_name(name)  # before creating anything
     directory = directory.absolute()
     is_new = make_server(directory)
     where = None if name is None else add_client(directory, name)
@@ -41,7 +41,7 @@ def new(directory: Path, name: str | None) -> Report:
     if is_new:
         lines.append(f"Made the relay's keys in {directory}: hbrt relay --listen tcp://HOST:PORT --keys {directory}")
     elif name is None:
-        lines.append(f"{directory} already has a relay's keys; nothing changed. --name NAME adds a program.")
+        lines.append(f"{directory} already has a relay's keys; nothing changed. use --name NAME to add a program.")
     if where is not None:
         lines.append(f"Made keys for {name}: move {where} to its machine, and set HBRT_KEYS to it there.")
     data = {"directory": str(directory), "is_new": is_new, "name": name, "for_name": where and str(where)}
@@ -57,6 +57,6 @@ def list_(directory: Path) -> Report:
     """List the programs that may connect with the keys in DIR: name and public key."""
     from hbrt.remote.keys import clients_by_key, server_pair
 
-    server_pair(directory)  # refuses a directory that is none
+    server_pair(directory)  # refuses a directory without keys
     found = sorted(((name, key.decode()) for key, name in clients_by_key(directory).items()))
     return Report([{"name": name, "key": key} for name, key in found], *(f"{name}  {key}" for name, key in found))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hbrt.remote.observer import Observer
 
 LINES = 100
-LOOK_SECONDS = 0.5  # between two looks at a log of another machine
+LOOK_SECONDS = 0.5  # between two reads of another machine's log
 
 
 @click.command(epilog="Example: hbrt log -f")
@@ -45,7 +45,7 @@ LOOK_SECONDS = 0.5  # between two looks at a log of another machine
 def command(board: BoardRef, lines: int, *, follow: bool) -> Report | None:
     """Print the end of a board's log. The log outlives the daemon; the next one appends to it.
 
-    The log of a board on another machine (tcp://HOST:PORT) comes over its relay, at most the last MiB of it.
+    The log of a board on another machine (tcp://HOST:PORT) is read through its relay, at most the last 1 MiB.
     """
     if follow and is_json():
         raise click.UsageError("Use either --follow or --json: a followed log has no end.")
@@ -56,8 +56,8 @@ def command(board: BoardRef, lines: int, *, follow: bool) -> Report | None:
     except FileNotFoundError:
         raise NotRunningError(why_not_running(board)) from None
     except OSError as error:
-        raise BoardError(f"The log {board.log} cannot be read: {error.strerror}.") from None
-    with contextlib.suppress(KeyboardInterrupt), contextlib.closing(follower):  # Ctrl-C is how one leaves
+        raise BoardError(f"Cannot read the log {board.log}: {error.strerror}.") from None
+    with contextlib.suppress(KeyboardInterrupt), contextlib.closing(follower):  # Ctrl-C ends --follow
         pid = daemon_pid(board) if follow else None
         tail = last_lines(board.log, lines, follower.skip_to_end())
         if is_json():
@@ -67,18 +67,18 @@ def command(board: BoardRef, lines: int, *, follow: bool) -> Report | None:
         if pid is not None:
             _follow(follower, pid, write)
         elif follow:
-            show_text(f"Board {board.name} is offline: there is nothing to follow.", err=True)
+            show_text(f"Board {board.name} is offline; nothing to follow.", err=True)
     return None
 
 
 def _of_remote(board: RemoteBoard, lines: int, *, follow: bool) -> Report | None:
-    from hbrt.remote.observer import Observer  # ZeroMQ and keys, for a board of another machine alone
+    from hbrt.remote.observer import Observer  # ZeroMQ and keys: needed only for boards on other machines
 
     with contextlib.suppress(KeyboardInterrupt), Observer(board) as observer:
         part = observer.log(lines)
         if part.is_cut:
-            held = f"One answer of the relay at {board.name} holds {len(part.raw)} bytes of its log"
-            show_text(f"{held}; older lines are left out.", err=True)
+            held = f"An answer from the relay at {board.name} holds at most {len(part.raw)} bytes of the log"
+            show_text(f"{held}; older lines are omitted.", err=True)
         if is_json():
             return _as_data(part.path, part.raw)
         write = _Writer()
@@ -89,10 +89,10 @@ def _of_remote(board: RemoteBoard, lines: int, *, follow: bool) -> Report | None
 
 
 def _follow_remote(observer: Observer, board: RemoteBoard, end: int, write: Callable[[bytes], None]) -> None:
-    """Write what comes, until the board is offline.
+    """Write new lines until the board is offline.
 
     Raises:
-        RefusedError: the relay is gone, and the board need not have.
+        RefusedError: the relay is gone, though the board may not be.
     """
     try:
         while True:
@@ -104,7 +104,7 @@ def _follow_remote(observer: Observer, board: RemoteBoard, end: int, write: Call
     except RefusedError as error:
         if error.status != Status.HB_DSP_BOARD_LOST:
             raise
-        show_text(f"Board {board.name} is offline; the end of its log is on its own machine.", err=True)
+        show_text(f"Board {board.name} is offline; the end of its log is on the board's machine.", err=True)
 
 
 def _as_data(log: str, raw: bytes) -> Report:
@@ -115,7 +115,7 @@ def _follow(follower: Follower, pid: int, write: Callable[[bytes], None]) -> Non
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
-        pidfd = -1  # it has just ended: only its last lines are left to show
+        pidfd = -1  # it has just ended: only its last lines remain to be shown
     has_ended = False
     while not has_ended:
         has_ended = pidfd < 0 or bool(select.select([pidfd], [], [], Follower.LOOK_SECONDS)[0])
@@ -126,7 +126,7 @@ def _follow(follower: Follower, pid: int, write: Callable[[bytes], None]) -> Non
 
 
 class _Writer:
-    """Writes pieces of a log; what a terminal would obey in them is escaped."""
+    """Writes pieces of a log, with terminal control characters escaped."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")

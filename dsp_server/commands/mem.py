@@ -48,7 +48,7 @@ _BLOCKS = (
 _OWNERS = (
     *numbers("CLIENT"),
     number("PROCESS", "pid"),
-    Column("PROGRAM", lambda row: row["program"] or ("freed, still in use" if row["client"] == NOBODY else "is gone")),
+    Column("PROGRAM", lambda row: row["program"] or ("freed, still in use" if row["client"] == NOBODY else "gone")),
     *numbers("BLOCKS", "BYTES"),
     number("SIZE", lambda row: format_size(row["bytes"])),
     number("LARGEST", lambda row: format_size(row["largest_bytes"])),
@@ -70,10 +70,10 @@ _OWNERS = (
 )
 @reports
 def command(board: BoardPaths, what: str, blocks: int) -> Report:
-    """Show how much of the DDR is in use, and the live blocks with their owners.
+    """Show how much of the DDR is in use, and the live blocks and their owners.
 
-    'hbrt mem owners' adds up what each program holds. 'hbrt mem leaks' lists what ended programs had not freed
-    (the board took it back), and blocks that others keep after their owner freed them; exit code 1 then.
+    'hbrt mem owners' adds up what each program holds. 'hbrt mem leaks' lists what ended programs did not free (the
+    board has reclaimed it) and blocks that others still hold after their owner freed them; it then exits with code 1.
     """
     with look_at(board) as daemon:
         status: dict[str, Any] = daemon.request("status")
@@ -88,12 +88,12 @@ def command(board: BoardPaths, what: str, blocks: int) -> Report:
     if memory["blocks"]:
         parts.append(Table(_BLOCKS, memory["blocks"]))
         if hidden := memory["summary"]["blocks"] - len(memory["blocks"]):
-            parts.append(f"... and {hidden} more; list more with -n.")
+            parts.append(f"... and {hidden} more; use -n to list more.")
     return Report(memory, *parts)
 
 
 def memory_line(summary: dict[str, int]) -> str:
-    """One sentence on a board's DDR."""
+    """Return one sentence about a board's DDR."""
     size, used, free, largest = (
         format_size(summary[f"{name}_bytes"]) for name in ("size", "used", "free", "largest_free")
     )
@@ -111,7 +111,7 @@ def with_owners(status: dict[str, Any], blocks: Iterable[dict[str, Any]]) -> lis
 
 
 def owners(status: dict[str, Any], blocks: Iterable[dict[str, Any]]) -> Table:
-    """The memory of each attached client, the most first; client 0 stands for freed blocks that are still in use."""
+    """List the memory of each attached client, largest first; client 0 is freed blocks that are still in use."""
     sizes: dict[int, list[int]] = {client["id"]: [] for client in status["clients"]}
     for block in blocks:
         sizes.setdefault(block["client"], []).append(block["size_bytes"])
@@ -130,16 +130,16 @@ def owners(status: dict[str, Any], blocks: Iterable[dict[str, Any]]) -> Table:
         for owner, held in sizes.items()
     ]
     rows.sort(key=lambda row: (-row["bytes"], row["client"]))
-    return Table(_OWNERS, rows, "No client is attached, and no block is allocated.")
+    return Table(_OWNERS, rows, "No clients are attached, and no blocks are allocated.")
 
 
 def _leaks(status: dict[str, Any], memory: dict[str, Any]) -> Report:
-    """The blocks that were not freed; the exit code is 1 if there are any."""
+    """Report the blocks that were not freed; the exit code is 1 if there are any."""
     ended = [finding for finding in status["findings"] if finding["kind"] == "leak"]
     kept = [block for block in memory["blocks"] if block["client"] == NOBODY]
     lines = [stamped_line_of(finding_of(finding)) for finding in ended]
     for block in kept:
         where = f"{block['size_bytes']} bytes at {block['phy_addr']:#x}"
-        lines.append(f"{where} were freed, and are kept by {_sharers(block) or 'a task that runs'}.")
+        lines.append(f"{where} were freed but are still held by {_sharers(block) or 'a running task'}.")
     code = Exit.FAILED if lines else Exit.GOOD
     return Report({"ended": ended, "kept": kept}, *(lines or ["Nothing leaked."]), code=code)

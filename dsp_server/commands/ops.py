@@ -24,9 +24,9 @@ _CORES = Column("CORES", lambda row: ", ".join(map(str, row["cores"])))
 @any_board_option
 @reports
 def command(board: BoardPaths) -> Report:
-    """List registered commands: number, op, range of the number, latency budget, where the op comes from.
+    """List registered commands: number, op, number range, latency budget, and where the op comes from.
 
-    Every board also answers 0x0 (PING) and 0xffff (BUTT, which writes this list into the output block).
+    Every board also answers 0x0 (PING) and 0xffff (BUTT, which writes this list to the output block).
     """
     rows = [{**row, "command": f"{row['cmd']:#x}"} for row in ask(board, "ops")]
     differ = len({tuple(row["cores"]) for row in rows}) > 1

@@ -15,7 +15,7 @@ from hbrt.cli.tables import Column, Table, duration, number, numbers, state
 from hbrt.control.ask import ask, why_not_running
 from hbrt.errors import BoardBusyError, BoardError, NotRunningError
 
-ANSWER_SECONDS = 2.0  # a daemon that hangs must not keep the others from being listed
+ANSWER_SECONDS = 2.0  # a daemon that hangs must not hold up the list
 _COLUMNS = (
     Column("BOARD"),
     state("STATE"),
@@ -30,19 +30,19 @@ _COLUMNS = (
 @click.command(epilog="Example: hbrt ps --json")
 @reports
 def command() -> Report:
-    """List the boards of this user: running, offline or crashed, and the private ones of programs.
+    """List this user's boards: running, offline or crashed, and programs' private ones.
 
-    TASKS counts queued and running ones. 'hbrt status --board NAME' shows one board.
+    TASKS counts queued and running tasks. 'hbrt status --board NAME' shows one board.
     """
     place = home()
     rows = [_look(board) for board in boards_in(place)]
-    table = Table(_COLUMNS, rows, f"No board in {place}. Start one with 'hbrt start'.")
+    table = Table(_COLUMNS, rows, f"No boards in {place}. Start one with 'hbrt start'.")
     problems = [f"Board {row['board']}: {row['problem']}" for row in rows if row["problem"]]
     return Report({"home": str(place), "boards": rows}, table, warnings=problems)
 
 
 def _look(board: BoardPaths) -> dict[str, Any]:
-    """The data of a board; unknown values are None, and ``problem`` has the reason."""
+    """Return a board's data; unknown values are None, and ``problem`` says why."""
     row: dict[str, Any] = {"board": board.name, "directory": str(board.path), "state": "unknown", "pid": None}
     row |= {"uptime_s": None, "cores": None, "programs": None, "tasks": None, "problem": None}
     try:
@@ -65,7 +65,7 @@ def _look(board: BoardPaths) -> dict[str, Any]:
 @click.argument("board", callback=to_paths)
 @reports
 def rm(board: BoardPaths) -> Report:
-    """Remove the files of the stopped board BOARD: a name, or a directory with a slash.
+    """Remove the files of the stopped board BOARD: a name, or a directory (with a slash).
 
     A running board is refused: stop it first with 'hbrt stop'.
     """
@@ -79,7 +79,7 @@ def rm(board: BoardPaths) -> Report:
 @click.command(epilog="Example: hbrt prune")
 @reports
 def prune() -> Report:
-    """Remove the files of all stopped boards of this user, including their logs. Running boards stay."""
+    """Remove the files of all of this user's stopped boards, including their logs. Running boards are kept."""
     place = home()
     removed, kept = [], []
     for board in boards_in(place):
@@ -88,26 +88,26 @@ def prune() -> Report:
                 _remove(board)
                 removed.append(board.name)
         except BoardBusyError:
-            continue  # it has just started
+            continue  # started just now
         except BoardError as error:
             kept.append({"board": board.name, "problem": str(error)})
     return Report(
         {"home": str(place), "removed": removed, "kept": kept},
-        f"Removed {', '.join(removed)}." if removed else f"No stopped board in {place}.",
+        f"Removed {', '.join(removed)}." if removed else f"No stopped boards in {place}.",
         warnings=[f"Board {one['board']}: {one['problem']}" for one in kept],
     )
 
 
 def _is_board(board: BoardPaths) -> bool:
-    """Whether a directory is a board's, and not one of the user's that lies beside them."""
+    """Whether a directory contains a board, rather than being one of the user's own that happens to be there."""
     return os.path.lexists(board.log) or os.path.lexists(board.lock)
 
 
 def _remove(board: BoardPaths) -> list[str]:
-    """Remove a board's files; returns their names.
+    """Remove a board's files; return their names.
 
     Raises:
-        BoardBusyError: it runs. BoardError: it is not this user's alone.
+        BoardBusyError: it is running. BoardError: it is not this user's alone.
     """
-    daemon_pid(board)  # refuses a directory that is not ours alone
+    daemon_pid(board)  # refuses a directory that is not the user's alone
     return sorted(remove_stopped(board, keep_log=False))

@@ -11,7 +11,7 @@ from hbrt.cli.options import board_option
 from hbrt.cli.tables import show_text
 
 IDLE_SECONDS = 60.0
-LISTEN_SECONDS = 40.0  # the daemon gives a relay up before
+LISTEN_SECONDS = 40.0  # less than the time after which the daemon gives up on a relay
 
 
 @click.command(
@@ -25,7 +25,7 @@ LISTEN_SECONDS = 40.0  # the daemon gives a relay up before
     type=click.FloatRange(min=0),
     default=IDLE_SECONDS,
     show_default=True,
-    help="End after this time without programs; 0 for never.",
+    help="Exit after this time without programs; 0 for never.",
 )
 @click.option(
     "--listen",
@@ -39,14 +39,14 @@ LISTEN_SECONDS = 40.0  # the daemon gives a relay up before
     type=click.Path(path_type=Path, file_okay=False),
     help="With --listen: directory of keys ('hbrt keys new'). Without it only loopback addresses are allowed.",
 )
-@click.option("--detach", is_flag=True, help="Return when it serves; it keeps running without this terminal.")
+@click.option("--detach", is_flag=True, help="Return once it serves; it keeps running without this terminal.")
 def command(board: BoardPaths, idle: float, listen: str | None, keys: Path | None, *, detach: bool) -> None:
-    """Run the relay of a board: programs with HB_DSP_RPC_MODE=relay hand it their tasks.
+    """Run a board's relay: programs with HB_DSP_RPC_MODE=relay hand their tasks to it.
 
-    Programs start one themselves if none is running. It ends with its board, on Ctrl-C, or when nobody needs it.
+    Programs start one themselves if none is running. It ends with its board, on Ctrl-C, or when no program needs it.
 
-    With --listen it serves programs of other machines instead, which name it by HBRT_BOARD=tcp://HOST:PORT, and ends
-    with its board or on Ctrl-C only.
+    With --listen it serves programs on other machines instead, which connect with HBRT_BOARD=tcp://HOST:PORT, and ends
+    only with its board or on Ctrl-C.
     """
     from hbrt.cli.group import mapped_exits
 
@@ -65,12 +65,12 @@ def _be_relay(board: BoardPaths, idle: float, listen: str | None, keys: Path | N
         if listen is not None:
             _listen(board, listen, keys, detach=detach)
         elif keys is not None:
-            raise click.UsageError("--keys says who may come in over TCP: give --listen tcp://HOST:PORT as well.")
+            raise click.UsageError("--keys says who may connect over TCP: it needs --listen tcp://HOST:PORT.")
         elif detach:
             pid = start_detached(board, idle)
             show_text(f"The relay of board {board.name} is process {pid}.")
         else:
-            serve(board, idle, lambda: show_text(f"The relay of board {board.name} serves; Ctrl-C ends it."))
+            serve(board, idle, lambda: show_text(f"The relay of board {board.name} is running; Ctrl-C ends it."))
     except NoDaemonError:
         raise NotRunningError(why_not_running(board)) from None
 
@@ -96,7 +96,7 @@ def _listen(board: BoardPaths, endpoint: str, keys: Path | None, *, detach: bool
 
 
 def main() -> None:
-    """Entry of the ``dsp_relay_server`` program, once it is loaded (see hbrt.programs)."""
+    """Run the ``dsp_relay_server`` program once it is loaded (see hbrt.programs)."""
     from hbrt.cli.group import be_program
 
     be_program(command, "dsp_relay_server")

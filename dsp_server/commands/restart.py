@@ -21,10 +21,10 @@ from hbrt.control.ask import Daemon, ask
 @timeout_option(LOAD_SECONDS)
 @reports
 def command(board: BoardPaths, core: int | None, image: Path | None, timeout: float) -> Report:
-    """Load the image in new processes and, when all of them are ready, let these take over.
+    """Load the image in new processes and, once all of them are ready, have these take over.
 
-    Queued tasks stay queued, attached clients stay attached. A task that runs has 3 seconds to end; one that hangs
-    then fails with HB_DSP_CORE_LOST. When the image does not load, its traceback is printed, and the last good image
+    Queued tasks stay queued, attached clients stay attached. A running task has 3 seconds to end; one that hangs
+    then fails with HB_DSP_CORE_LOST. If the image does not load, its traceback is printed, and the last good image
     stays in use.
     """
     args: dict[str, Any] = {"load_ms": max(1, int(timeout * 1000))}
@@ -35,7 +35,7 @@ def command(board: BoardPaths, core: int | None, image: Path | None, timeout: fl
     with Daemon(board) as daemon:
         daemon.request("restart", timeout + SPARE_SECONDS, **args)
         status = daemon.request("status")
-    # Of the cores that were restarted: another one may run another image.
+    # Only the restarted cores': others may run another image.
     images = list(dict.fromkeys(each["image"] for each in status["cores"] if core in {None, each["core"]}))
     who = f"All cores of board {board.name} now run" if core is None else f"Core {core} of board {board.name} now runs"
     data = {"board": board.name, "state": status["state"], "image": images[0], "cores": status["cores"]}
@@ -47,10 +47,10 @@ def command(board: BoardPaths, core: int | None, image: Path | None, timeout: fl
 @click.argument("wanted", type=click.Choice(["enabled", "disabled"]), required=False)
 @reports
 def recovery(board: BoardPaths, wanted: str | None) -> Report:
-    """Show whether crashed cores start again by themselves, or change it while the board runs.
+    """Show whether crashed cores restart automatically, or change that while the board runs.
 
     The words are those of Linux remoteproc: 'disabled' leaves a crashed core as it is, so that you can inspect it;
-    'enabled' starts it again, also a core that crashed earlier. 'hbrt start --recovery' sets it for a new board.
+    'enabled' restarts it, even a core that crashed earlier. 'hbrt start --recovery' sets it for a new board.
     """
     args: dict[str, Any] = {} if wanted is None else {"enabled": int(wanted == "enabled")}
     state = "enabled" if ask(board, "recovery", **args) else "disabled"

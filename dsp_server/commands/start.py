@@ -81,13 +81,13 @@ daemon_options = together(
 
 @click.command(epilog="Example: hbrt start --image my_image.py --cores 2 --ddr 512M")
 @daemon_options
-@click.option("--foreground", is_flag=True, help="Stay in this terminal and show the log; Ctrl-C ends the board.")
+@click.option("--foreground", is_flag=True, help="Stay in this terminal and show the log; Ctrl-C stops the board.")
 @click.option("--core", metavar="N", type=click.IntRange(min=0), help="Start only this core of a running board.")
 @reports
 def command(board: BoardPaths, core: int | None, *, foreground: bool, **served: Any) -> Report | None:
-    """Start a board and return when it is running, or say why it is not.
+    """Start a board and return once it is running, or say why it is not.
 
-    With --core N: start a core of a running board that is offline or crashed.
+    With --core N, start a core of a running board that is offline or crashed.
     """
     if core is not None:
         return _start_core(board, core, served["timeout"])
@@ -117,7 +117,7 @@ def daemon(board: BoardPaths, **served: Any) -> None:
 
 
 def main() -> None:
-    """Entry of the ``dsp_server`` program, once it is loaded (see hbrt.programs)."""
+    """Run the ``dsp_server`` program once it is loaded (see hbrt.programs)."""
     from hbrt.cli.group import be_program
 
     be_program(daemon, "dsp_server")
@@ -171,7 +171,7 @@ def _start_core(board: BoardPaths, core: int, timeout: float) -> Report:
     from hbrt.control.ask import ask
 
     if option := option_given("image", "cores", "ddr", "is_reloading", "foreground", "watchdog_ms", "recovery"):
-        raise click.UsageError(f"--core starts one core of a running board; {option} is for starting a board.")
+        raise click.UsageError(f"--core starts one core of a running board; {option} is only for a new board.")
     ask(board, "start_core", timeout, core=core)
     data = {"board": board.name, "core": core, "state": "running"}
     return Report(data, f"Core {core} of board {board.name} is running.")

@@ -1,4 +1,4 @@
-"""``hbrt status``: a board at a glance, in the words of remoteproc."""
+"""``hbrt status``: a board at a glance, in remoteproc's words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hbrt.status import Status
 
 WAIT_SECONDS = 30.0
 POLL_SECONDS = 0.05
-REMOTE_POLL_SECONDS = 0.5  # each time is a connection
+REMOTE_POLL_SECONDS = 0.5  # each poll makes a connection
 _CORE_COLUMNS = (
     number("CORE", core_name),
     state("STATE"),
@@ -47,7 +47,7 @@ _CLIENT_COLUMNS = (
     number("MEMORY", lambda client: format_size(client["bytes"])),
 )
 
-# Of a relay that does not listen yet, or whose daemon hangs: either may change. A key that is refused does not.
+# Statuses of a relay that does not listen yet, or whose daemon hangs, may change. A refused key stays refused.
 _MAY_COME = frozenset(
     {Status.HB_DSP_NOT_RUNNING, Status.HB_DSP_RELAY_LOST, Status.HB_DSP_BOARD_LOST, Status.HB_DSP_TIMEOUT}
 )
@@ -55,22 +55,22 @@ _MAY_COME = frozenset(
 
 @click.command(epilog="Example: hbrt status --wait-healthy --timeout 10")
 @any_board_option
-@click.option("--clients", "only_clients", is_flag=True, help="Show the attached clients only.")
+@click.option("--clients", "only_clients", is_flag=True, help="Show only the attached clients.")
 @click.option("--wait-healthy", is_flag=True, help="Wait until every core is ok or busy, at most --timeout.")
 @timeout_option(WAIT_SECONDS)
-@click.option("--sarif", "as_sarif", is_flag=True, help="Print the findings as a SARIF log, for tools of code review.")
+@click.option("--sarif", "as_sarif", is_flag=True, help="Print the findings as a SARIF log, for code review tools.")
 @reports
 def command(board: BoardRef, timeout: float, *, only_clients: bool, wait_healthy: bool, as_sarif: bool) -> Report:
-    """Show a board: state, cores, memory, attached clients, and mistakes that it found (overruns, leaks).
+    """Show a board: its state, cores, memory, attached clients, and the mistakes that it found (overruns, leaks).
 
-    HEALTH is ok, busy (it runs an op), stuck (its op makes no progress), stalled (no heartbeat), or the state of a core
-    that does not run. CRASHES counts unexpected ends only, not restarts or new images.
+    HEALTH is ok, busy (running an op), stuck (its op makes no progress), stalled (no heartbeat), or the state of a core
+    that is not running. CRASHES counts only unexpected exits, not restarts or new images.
 
-    The exit code is 0 when the board is healthy: every core is ok or busy. It is 3 when it is not: offline, a core
-    crashed, stalled or stuck, or no core able to claim a task; a sentence says why. With --wait-healthy it is 124 when
-    that does not come about in time.
+    The exit code is 0 if the board is healthy, that is, if every core is ok or busy. It is 3 if it is offline, if a
+    core is crashed, stalled or stuck, or if no core can claim tasks; a sentence says why. With --wait-healthy it is 124
+    if the board does not become healthy in time.
 
-    A board of another machine (tcp://HOST:PORT) is checked over its relay, with the keys that programs use.
+    A board on another machine (tcp://HOST:PORT) is checked through its relay, with the keys that programs use.
     """
     status = _await_healthy(board, timeout) if wait_healthy else _look(board)
     code = Exit.GOOD if status["healthy"] else Exit.BROKEN
@@ -125,7 +125,7 @@ def _without_daemon(board: BoardPaths) -> dict[str, Any]:
 
 
 def _findings_in_hex(status: dict[str, Any]) -> dict[str, Any]:
-    """The findings of a board, with addresses as the sentences have them; nothing of a board that does not run."""
+    """Return a board's findings with addresses in hex, as in the sentences; none if the board is not running."""
     if "findings" not in status:
         return {}
     found = status["findings"]
@@ -133,7 +133,7 @@ def _findings_in_hex(status: dict[str, Any]) -> dict[str, Any]:
 
 
 def _image_line(cores: list[dict[str, Any]]) -> str:
-    """Which image runs, and on which cores when they differ."""
+    """Say which image is running, and on which cores if they differ."""
     images = {core["image"]: [str(each["core"]) for each in cores if each["image"] == core["image"]] for core in cores}
     if len(images) == 1:
         return f"Image {cores[0]['image']}."
@@ -141,7 +141,7 @@ def _image_line(cores: list[dict[str, Any]]) -> str:
 
 
 def _parts(status: dict[str, Any]) -> Iterator[object]:
-    """The lines and tables of a board that runs."""
+    """Yield the lines and tables about a running board."""
     tasks, slots, uptime = status["tasks"], status["slots"], duration(status["uptime_s"])
     yield (
         f"Board {status['board']} is {status['state']}: daemon process {status['pid']}, up {uptime}, in "
@@ -153,12 +153,10 @@ def _parts(status: dict[str, Any]) -> Iterator[object]:
     kinds = ", ".join(str(Cores(**one)) for one in profile["cores"])
     yield f"Profile {profile['name']}, {profile['origin']}: {kinds}."
     if status["image_error"]:
-        yield f"It was changed and does not load; the last good one stays in use.\n{status['image_error']}"
+        yield f"It has changed and does not load; the last good one stays in use.\n{status['image_error']}"
     yield memory_line(status["memory"])
     leased = f"{slots['leased']} of {slots['total']} slots leased"
-    aging = (
-        f" A task that waits gains one level of priority every {status['aging_ms']} ms." if status["aging_ms"] else ""
-    )
+    aging = f" A waiting task gains one priority level every {status['aging_ms']} ms." if status["aging_ms"] else ""
     routed = f", {status['routed_tasks']} on other boards (HBRT_ROUTE)" if status.get("routed_tasks") else ""
     yield f"Tasks: {tasks['ready']} ready, {tasks['running']} running{routed}; {leased}.{aging}"
     if oldest := status["oldest_waiting"]:
@@ -172,7 +170,7 @@ def _parts(status: dict[str, Any]) -> Iterator[object]:
             f"of client {longest['client']}, for {duration(longest['age_s'])}."
         )
     yield ""
-    none = f"No DSP core. Those for models start with the first one that a program loads: {kinds}."
+    none = f"No DSP cores. Cores for models start when a program first loads a model: {kinds}."
     yield Table(_CORE_COLUMNS, status["cores"], none)
     for core in status["cores"]:
         if core["last_crash"]:
@@ -185,16 +183,16 @@ def _parts(status: dict[str, Any]) -> Iterator[object]:
 
 
 def _findings(status: dict[str, Any]) -> list[Finding]:
-    """Each mistake once, however often its program was run."""
+    """Return each mistake once, no matter how often its program was run."""
     return merged(map(finding_of, status.get("findings", ())))
 
 
 def _problems(status: dict[str, Any]) -> Iterator[str]:
-    """What is wrong with the cores or the claim lock, and how the relays that listen are."""
+    """Say what is wrong with the cores or the claim lock, and the state of the listening relays."""
     for problem in filter(None, [core["problem"] for core in status["cores"]]):
         yield f"{problem}\n"
     if any(core["health"] == "stuck" for core in status["cores"]):
-        yield "'hbrt why' says where that op is, and who waits for it.\n"
+        yield "'hbrt why' shows where that op is, and who waits for it.\n"
     if status["claim_lock"]:
         yield f"{status['claim_lock']}\n"
     for relay in status["gateways"]:
@@ -203,10 +201,10 @@ def _problems(status: dict[str, Any]) -> Iterator[str]:
 
 def _relay_state(relay: dict[str, Any]) -> str:
     process = f", process {relay['pid']}" if relay["pid"] is not None else ""
-    again = f", started again {counted(relay['restarts'], 'time')}" if relay["restarts"] else ""
+    again = f", restarted {counted(relay['restarts'], 'time')}" if relay["restarts"] else ""
     return f"{relay['state']}{process}{again}"
 
 
 def clients_of(clients: list[dict[str, Any]]) -> Table:
-    """The attached clients, as the request ``status`` lists them."""
-    return Table(_CLIENT_COLUMNS, clients, "No client is attached.")
+    """List the attached clients, given as in the answer to ``status``."""
+    return Table(_CLIENT_COLUMNS, clients, "No clients are attached.")

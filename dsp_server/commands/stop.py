@@ -1,4 +1,4 @@
-"""``hbrt stop``: end a board, or one core of it."""
+"""``hbrt stop``: stop a board, or one of its cores."""
 
 from __future__ import annotations
 
@@ -23,16 +23,14 @@ STOP_SECONDS = 30.0
 
 @click.command(epilog="Example: hbrt stop --core 1")
 @board_option
-@click.option(
-    "--core", metavar="N", type=click.IntRange(min=0), help="Stop this core only, after the task that it runs."
-)
+@click.option("--core", metavar="N", type=click.IntRange(min=0), help="Stop only this core, after its running task.")
 @timeout_option(STOP_SECONDS)
 @reports
 def command(board: BoardPaths, core: int | None, timeout: float) -> Report:
-    """Stop a board and return when its daemon is gone.
+    """Stop a board and return once its daemon is gone.
 
-    Tasks that cores run get 3 seconds to end; queued ones fail with HB_DSP_BOARD_LOST. The log stays. A board whose
-    daemon has died is brought to offline by removing what it left.
+    Running tasks get 3 seconds to end; queued ones fail with HB_DSP_BOARD_LOST. The log is kept. If a board's daemon
+    has died, this removes what it left behind, so that the board is offline.
     """
     if core is not None:
         ask(board, "stop_core", timeout, core=core)
@@ -46,7 +44,7 @@ def command(board: BoardPaths, core: int | None, timeout: float) -> Report:
     sentence = f"Board {board.name} is offline."
     if removed:
         sentence += f" Removed: {', '.join(_in_short(removed))}."
-    clients = [client for client in clients if client["name"] != RELAY]  # it ends with its board
+    clients = [client for client in clients if client["name"] != RELAY]  # the relay ends with its board
     if clients:
         names = ", ".join(f"{client['pid']} ({client['name']})" for client in clients)
         sentence += f" Processes that were attached: {names}; their calls return HB_DSP_BOARD_LOST."
@@ -55,14 +53,14 @@ def command(board: BoardPaths, core: int | None, timeout: float) -> Report:
 
 
 def _in_short(removed: list[str]) -> list[str]:
-    """Names of removed files; those of a trace, of which there are many, as their number."""
+    """Names of removed files; the many files of a trace are only counted."""
     others = [name for name in removed if not name.endswith((SUFFIX, FACTS))]
     count = len(removed) - len(others)
-    return [*others, f"{counted(count, 'file')} of a trace"] if count else others
+    return [*others, f"{counted(count, 'file')} of its trace"] if count else others
 
 
 def _stop(board: BoardPaths, timeout: float) -> tuple[list[str], list[dict[str, Any]]]:
-    """Names of the files that went, and the clients that were attached."""
+    """Stop the board; return names of the removed files, and the clients that were attached."""
     clients: list[dict[str, Any]] = []
     with Daemon(board) as daemon:
         before = [*leftovers(board), board.lock]
@@ -74,10 +72,10 @@ def _stop(board: BoardPaths, timeout: float) -> tuple[list[str], list[dict[str, 
                 raise RefusedError(
                     error.status,
                     f"{error} If it hangs, 'kill -9 {daemon.pid}' ends it and its cores; "
-                    "then 'hbrt stop' removes its files.",
+                    "after that, 'hbrt stop' removes its files.",
                 ) from None
             if error.status != Status.HB_SYS_BOARD_LOST:
-                raise  # a daemon that ends before its answer has arrived did what it was asked, by whomever
+                raise  # a daemon that ends before its answer arrives has done as asked, whoever asked
         if not daemon.await_end(timeout):
             raise TimeoutError(
                 f"The daemon of board {board.name} (process {daemon.pid}) still runs after {timeout:g} s; see 'hbrt "

@@ -51,23 +51,23 @@ _COLUMNS = (
     type=click.IntRange(1, MOST),
     default=LAST,
     show_default=True,
-    help="Number of tasks to show; a board keeps the 4096 newest of each core.",
+    help="Number of tasks to show; a board keeps each core's newest 4096.",
 )
-@click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values, one line per task, with headings.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values, one line per task, with a header.")
 @reports
 def command(board: BoardPaths, last: int, *, as_csv: bool) -> Report | None:
-    """Show the tasks that ended last, in the order of their ends.
+    """Show the tasks that ended last, oldest first.
 
-    WAITED is from the submission until a core claimed the task, RAN is the time of the op: both are measured on this
-    machine. MODELLED is what the cycles of the op take on the board; with ~ it is estimated from what the op reads and
-    writes, as the op charges nothing. OF IT says what for: vector and scalar instructions, accesses straight to DDR
-    (ddr), waits for iDMA. A task that its program took back before a core claimed it is not shown.
+    WAITED is the time from submission until a core claimed the task, RAN is the op's run time: both are measured on
+    this machine. MODELLED is how long the op's cycles take on the board; a ~ marks an estimate from what the op reads
+    and writes, because the op charges nothing. OF IT says what it was spent on: vector and scalar instructions, direct
+    DDR accesses (ddr), waits for iDMA. A task that its program canceled before a core claimed it is not shown.
     """
     if as_csv and is_json():
         raise WrongUseError("Use either --csv or --json.")
     rows: list[dict[str, Any]] = ask(board, "tasks", last=last)
     if not as_csv:
-        return Report(rows, Table(_COLUMNS, rows, "No task has ended on this board."))
+        return Report(rows, Table(_COLUMNS, rows, "No tasks have ended on this board."))
     if rows:
         flat = [_flat(row) for row in rows]
         writer = csv.DictWriter(sys.stdout, list(flat[0]), lineterminator="\n")
@@ -77,6 +77,6 @@ def command(board: BoardPaths, last: int, *, as_csv: bool) -> Report | None:
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    """A task without maps in it, for a line of values."""
+    """Flatten a task's nested maps, for one line of values."""
     work = {f"work_{name}": count for name, count in row["work"].items()}
     return {**{name: value for name, value in row.items() if name != "work"}, **work}

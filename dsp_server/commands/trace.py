@@ -32,18 +32,18 @@ def command() -> None:
     """
 
 
-@command.command(short_help="Start to trace a board.", epilog="Example: hbrt trace on --events 1000000")
+@command.command(short_help="Start tracing a board.", epilog="Example: hbrt trace on --events 1000000")
 @board_option
 @click.option(
     "--events",
     type=click.IntRange(1024, 1 << 28),
-    help="How many events each process, and how many tasks each core keeps: the newest. Default: 131072.",
+    help="How many events each process keeps, and how many tasks each core; the newest. Default: 131072.",
 )
 @reports
 def on(board: BoardPaths, events: int | None) -> Report:
     """Start to trace a board, and drop the earlier trace.
 
-    A program that is already running joins at its next allocation, or when it next sleeps in a wait.
+    A program that is already running joins at its next allocation, or the next time it sleeps in a wait.
     """
     answer: dict[str, Any] = ask(board, "trace", do="on", events=events or 0)
     if not answer["was_on"]:
@@ -60,13 +60,13 @@ def on(board: BoardPaths, events: int | None) -> Report:
 @board_option
 @reports
 def off(board: BoardPaths) -> Report:
-    """Stop tracing a board. What was kept stays until the next trace starts, or the board stops."""
+    """Stop tracing a board. The trace is kept until the next one starts or the board stops."""
     was_on = ask(board, "trace", do="off", events=0)["was_on"]
     text = f"Stopped tracing board {board.name}." if was_on else f"Board {board.name} was not being traced."
     return Report({"board": board.name, "was_on": was_on}, text)
 
 
-@command.command(short_help="Write the timeline into a file.", epilog="Example: hbrt trace save board.pftrace")
+@command.command(short_help="Write the timeline to a file.", epilog="Example: hbrt trace save board.pftrace")
 @any_board_option
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
@@ -74,23 +74,23 @@ def off(board: BoardPaths) -> Report:
     "directory",
     metavar="DIRECTORY",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Save what lies there, as of HBRT_TRACE, instead of what a board keeps.",
+    help="Save the trace in this directory (see HBRT_TRACE) instead of a board's.",
 )
 @reports
 def save(board: BoardRef, file: Path, directory: Path | None) -> Report:
-    """Write a board's trace to FILE, also while tracing continues, and after the board was killed.
+    """Write a board's trace to FILE; this also works while tracing continues and after the board was killed.
 
     The suffix of FILE selects the format: .pftrace or .perfetto-trace for Perfetto's own, .json for Chrome's. Without
-    'hbrt trace on', the file has the board's newest tasks. From a board on another machine the trace is fetched.
+    'hbrt trace on', the file has the board's newest tasks. A trace on another machine's board is downloaded.
     """
     check_name(file)
     if directory is None and not isinstance(board, BoardPaths):
-        from hbrt.remote.observer import Observer  # ZeroMQ and keys, for a board of another machine alone
+        from hbrt.remote.observer import Observer  # ZeroMQ and keys: needed only for boards on other machines
 
         with TemporaryDirectory(prefix="hbrt-trace-") as fetched, Observer(board) as observer:
             found = observer.fetch_trace(Path(fetched))
             written = save_trace(Path(fetched), file)
-        note = f"Board {board.name} is not traced; run 'hbrt trace on' on its machine to get more than tasks."
+        note = f"Board {board.name} is not being traced; run 'hbrt trace on' on its machine to get more than tasks."
         return _saved(file, written, *([] if found.is_on else [note]))
     if directory is None and isinstance(board, BoardPaths):
         directory = board.trace
@@ -104,11 +104,11 @@ def save(board: BoardRef, file: Path, directory: Path | None) -> Report:
 @any_board_option
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @port_option
-@click.option("--no-browser", is_flag=True, help="Print the address only.")
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
 def open_(board: BoardRef, file: Path | None, port: int, *, no_browser: bool) -> None:
-    """Show a board's timeline, or that of FILE (.json), in a local viewer, until Ctrl-C. It needs no network.
+    """Show a board's timeline, or FILE's (.json), in a local viewer until Ctrl-C. It needs no network.
 
-    The viewer is a page on loopback: tracks of programs, cores and counters that zoom and pan.
+    The viewer is a web page on loopback with tracks for programs, cores and counters; it zooms and pans.
     """
     if file is not None and file.suffix != ".json":
         raise WrongUseError(f"The viewer reads .json files, not {file.name}; https://ui.perfetto.dev reads .pftrace.")
@@ -118,7 +118,7 @@ def open_(board: BoardRef, file: Path | None, port: int, *, no_browser: bool) ->
     view = View(board)
     read = view.trace if file is None else file.read_bytes
     try:
-        read()  # a board that does not run is a mistake of the call
+        read()  # fail right away if the board is not running
         answers = {"/trace.json": ("application/json", read)}
         serve(answers, port, "The trace", "viewer.html", opens=not no_browser)
     finally:
@@ -126,13 +126,13 @@ def open_(board: BoardRef, file: Path | None, port: int, *, no_browser: bool) ->
 
 
 def _saved(file: Path, written: Written, *notes: str) -> Report:
-    lost = f" {counted(written.lost, 'older event')} were dropped: the rings were full." if written.lost else ""
+    lost = f" {counted(written.lost, 'older event')} were dropped because the rings were full." if written.lost else ""
     text = f"Wrote {file}: {counted(written.tasks, 'task')}, {counted(written.events, 'event')}.{lost}"
     return Report({"file": str(file), **written._asdict()}, text, *notes)
 
 
 def _await_cores(board: BoardPaths, directory: Path) -> None:
-    """Wait until the cores that run take part: a core looks between two ops."""
+    """Wait until the running cores have joined the trace: each checks for it between two ops."""
     deadline = time.monotonic() + _CORES_SECONDS
     running = [core for core in ask(board, "status")["cores"] if core["state"] == "running"]
     while time.monotonic() < deadline:

@@ -16,7 +16,7 @@ from hbrt.types import HB_DSP_VERSION_MAJOR, HB_DSP_VERSION_MINOR, HB_DSP_VERSIO
 @click.command(epilog="Example: hbrt version --json")
 @reports
 def command() -> Report:
-    """Print the versions of the emulator, of the API that it emulates, and of what its processes agree on."""
+    """Print the versions of the emulator, of the API that it emulates, and of its memory layout and protocol."""
     api = f"{HB_DSP_VERSION_MAJOR}.{HB_DSP_VERSION_MINOR}.{HB_DSP_VERSION_PATCH}"
     facts = {
         "hbrt": __version__,

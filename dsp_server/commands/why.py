@@ -21,7 +21,7 @@ from hbrt.mailbox.handle import slot_of
 from hbrt.protocol.stacks import Frame
 
 BETWEEN_SECONDS = 0.3
-"""From one look to the next: more than three heartbeats of a core."""
+"""Time between the two checks: more than three heartbeats of a core."""
 
 
 @click.command(epilog="Example: hbrt why 19")
@@ -29,10 +29,10 @@ BETWEEN_SECONDS = 0.3
 @click.argument("task", required=False, metavar="[TASK]")
 @reports
 def command(board: BoardPaths, task: str | None) -> Report:
-    """Say who waits for whom: programs, tasks, queues, cores, iDMA handles, flags and locks, each wait in a sentence.
+    """Say who waits for whom: programs, tasks, queues, cores, iDMA handles, flags and locks, one sentence per wait.
 
-    A waiting program is shown with its line, an op with its line and stack. The board is checked twice: what has
-    changed in between is still moving and does not hang.
+    A waiting program is shown with its line, an op with its line and stack. The board is checked twice: whatever
+    changed in between is still moving, so it does not hang.
 
     TASK is a number that this verb shows, or a task handle; without it, all waits are shown. The exit code is 0 even
     if something hangs ('hbrt status' has an exit code for scripts), and 1 for an unknown TASK.
@@ -44,7 +44,7 @@ def command(board: BoardPaths, task: str | None) -> Report:
 
 
 def look(board: BoardPaths, wanted: int | None = None) -> tuple[list[Chain], Look, Any]:
-    """Who waits for whom: the chains of all waits, or of one slot; the board as it is, and its records."""
+    """Find who waits for whom: the chains of all waits, or of one slot; the board's state, and its records."""
     with Daemon(board) as daemon:
         before = _look(daemon)
         time.sleep(BETWEEN_SECONDS)
@@ -54,7 +54,7 @@ def look(board: BoardPaths, wanted: int | None = None) -> tuple[list[Chain], Loo
 
 
 def document(board: BoardPaths, found: list[Chain], now: Look, data: Any) -> dict[str, Any]:
-    """What ``look`` has found, for ``--json``."""
+    """Convert what ``look`` has found to a document for ``--json``."""
     circles = [[{"kind": str(kind), "number": number} for kind, number in path] for path in cycles(now.graph)]
     return {
         "board": board.name,
@@ -68,7 +68,7 @@ def _slot(task: str) -> int:
     try:
         return slot_of(int(task, 0))
     except ValueError:
-        raise click.BadParameter(f"{task!r} is not a number; write one that 'hbrt why' shows, or a handle.") from None
+        raise click.BadParameter(f"{task!r} is not a number; use one that 'hbrt why' shows, or a handle.") from None
 
 
 def _look(daemon: Daemon) -> Look:
@@ -77,7 +77,7 @@ def _look(daemon: Daemon) -> Look:
 
 def _lines(found: list[Chain], now: Look, task: str | None) -> Iterator[object]:
     if not found and task is None:
-        yield "No task is queued or running."
+        yield "No tasks are queued or running."
     elif not found:
         yield f"Unknown task {task}: neither queued nor running. 'hbrt tasks' lists ended tasks."
     shown: set[tuple[NodeKind, int]] = set()
@@ -87,21 +87,21 @@ def _lines(found: list[Chain], now: Look, task: str | None) -> Iterator[object]:
             if step.node not in shown:
                 shown.add(step.node)
                 if stack := _stack_of(now, chain, *step.node):
-                    yield f"Stack of {name_of(step.node)}, the innermost call first:"
+                    yield f"Stack of {name_of(step.node)}, innermost call first:"
                     yield from stack
         yield ""
     circles = cycle_sentences(now)
     yield from circles
     lock = now.board.records.lock
     if lock is not None and lock.is_kept and not any(kind is NodeKind.LOCK for kind, _ in shown):
-        yield (f"The claim lock is held by {lock.holder}: no core claims a task. {lock.advice}")
+        yield (f"The claim lock is held by {lock.holder}: no core can claim tasks. {lock.advice}")
     hang = sum(chain.verdict is Verdict.HANGS for chain in found)
     if hang or (found and not circles):
         yield f"{hang} of {len(found)} hang." if hang else "Nothing is known to hang."
 
 
 def _stack_of(now: Look, chain: Chain, kind: NodeKind, number: int) -> tuple[Frame, ...]:
-    """The stack of an op, or of a program's thread that waits for the chain's task."""
+    """The stack of an op, or of the thread of a program that waits for the chain's task."""
     if kind is NodeKind.CORE:
         return now.board.cores[number].stack
     if kind is NodeKind.PROGRAM:

@@ -1,1 +1,1 @@
-"""The lives of cores: starting, watching, restarting, changing the image, ending."""
+"""The life cycle of cores: starting, watching, restarting, changing the image, ending."""

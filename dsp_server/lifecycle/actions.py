@@ -1,6 +1,6 @@
-"""Actions on cores, which decide.py returns and lifecycle.py executes: data only.
+"""Actions on cores, returned by decide.py and executed by lifecycle.py: data only.
 
-An action that raises is the event Failed, and the actions after it are executed all the same.
+If an action raises, that becomes the event Failed; the actions after it are still executed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Start(NamedTuple):
 
 
 class Go(NamedTuple):
-    """Let a process serve as the core: it may claim tasks."""
+    """Have a process serve as the core: it may claim tasks."""
 
     process: int
 
@@ -33,27 +33,27 @@ class End(NamedTuple):
 
 
 class Kill(NamedTuple):
-    """Kill a process; ``problem`` is the reason for the log."""
+    """Kill a process; ``problem`` is the reason to log."""
 
     process: int
     problem: str = ""
 
 
 class Trace(NamedTuple):
-    """Ask a process with a hanging op for a traceback, and check it again a moment later."""
+    """Ask a process with a hanging op for a traceback, and check on it again shortly afterwards."""
 
     process: int
     task: tuple[int, int, int]
 
 
 class Forgive(NamedTuple):
-    """Note that the hanging op has ended."""
+    """Record that the hanging op has ended."""
 
     process: int
 
 
 class Publish(NamedTuple):
-    """Write a core's state into its record; ``activity`` only while no process of the core writes it."""
+    """Write a core's state to its record; ``activity`` only if no process of the core is writing it."""
 
     core: int
     activity: int | None = None
@@ -66,7 +66,7 @@ class MarkStalled(NamedTuple):
 
 
 class RingOthers(NamedTuple):
-    """Ring the doorbell of every core but one."""
+    """Ring the doorbells of all cores but one."""
 
     core: int
 
@@ -99,7 +99,7 @@ class Answer(NamedTuple):
 
 
 class ImagesChanged(NamedTuple):
-    """Cores run another image, or could not load one for the reason ``problem``; None when the image was not tried."""
+    """Cores run another image, or could not load it because of ``problem``; None if the image was not tried."""
 
     problem: str | None
 

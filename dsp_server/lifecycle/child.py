@@ -1,4 +1,4 @@
-"""One process of a core, from the supervisor's side: its start, messages, end and exit status."""
+"""One process of a core, as the supervisor sees it: its start, messages, end and exit status."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _HIGH_FD = 100
 _RETRY_SECONDS = 0.1
 _TRACE_BYTES = 16 * 1024
 _MESSAGE_BYTES = wire.MAX_REQUEST_BYTES * 16
-_BUILTIN = {HB_DSP_RPC_CMD_PING: "ping", HB_DSP_RPC_CMD_BUTT: "butt"}  # what a core answers itself
+_BUILTIN = {HB_DSP_RPC_CMD_PING: "ping", HB_DSP_RPC_CMD_BUTT: "butt"}  # answered by the core itself
 OpRow: TypeAlias = tuple[int, str, str, int]
 
 
 def name_in(ops: Iterable[OpRow], cmd: int) -> str:
-    """Name of a command's op among these."""
+    """Name of a command's op among these ops."""
     if cmd in _BUILTIN:
         return _BUILTIN[cmd]
     return next((name for number, name, _, _ in ops if number == cmd), "an unregistered command")
@@ -43,12 +43,12 @@ def name_in(ops: Iterable[OpRow], cmd: int) -> str:
 
 class _Unsent(NamedTuple):
     raw: bytes
-    number: int  # of the attachment whose doorbell it is; 0 for none
+    number: int  # number of the attachment that the doorbell belongs to; 0 for none
     doorbell: int | None
 
 
 class CoreChild:
-    """One process of a core: a candidate until ``go``, then the core itself until its end."""
+    """One process of a core: a candidate until ``go``, then the core itself until it ends."""
 
     def __init__(self, index: int, pid: int, control: socket.socket, trace_fd: int, image: Image, loop: Loop) -> None:
         control.setblocking(False)
@@ -59,22 +59,22 @@ class CoreChild:
         self.image = image
         self.has_loaded = False
         self.served_since = 0.0  # CLOCK_MONOTONIC; 0 before ``go``
-        self.tasks_before = 0  # the core's task counter at ``go``
+        self.tasks_before = 0  # the core's task count at ``go``
         self.problem = ""  # why its image did not load, or why it ended
         self.is_late = False  # its image took too long to load
-        self.overdue: tuple[int, int, int] | None = None  # slot, sequence, limit in ns of a task over its limit
-        self.why: str | None = None  # who waits for a task over its limit, and for what; None when that is not known
-        self.trace = ""  # its stack at its death, from faulthandler
+        self.overdue: tuple[int, int, int] | None = None  # slot, sequence and limit in ns of a task over its limit
+        self.why: str | None = None  # who waits for a task over its limit, and for what; None if unknown
+        self.trace = ""  # its stack when it died, from faulthandler
         self._trace_fd = trace_fd
-        self._was_killed = False  # its task did not end in the grace period
+        self._was_killed = False  # its task did not end within the grace period
         self.ops: list[OpRow] = []
         self.files: list[str] = []
-        self.timer: Timer | None = None  # the time limit of its load, or of its end
+        self.timer: Timer | None = None  # time limit for loading, or for ending
         self._loop = loop
         self._unsent: deque[_Unsent] = deque()
 
     def send(self, **fields: Any) -> None:
-        """Send a message; it waits while the process does not read. A message to a dead process is dropped."""
+        """Send a message; it is queued while the process does not read. Messages to a dead process are dropped."""
         self._send(_Unsent(wire.pack(**fields), 0, None))
 
     def send_doorbell(self, client_id: int, number: int, doorbell: int) -> None:
@@ -82,13 +82,13 @@ class CoreChild:
 
         Args:
             client_id: The client's id.
-            number: Of its attachment.
+            number: Number of its attachment.
             doorbell: An eventfd.
         """
         self._send(_Unsent(wire.pack(event="client", client=client_id, number=number), number, doorbell))
 
     def discard_client(self, client_id: int, number: int) -> None:
-        """Make the process close a client's doorbell, or cancel the message if it is still unsent."""
+        """Make the process close a client's doorbell, or cancel the message if it has not been sent yet."""
         unsent = [message for message in self._unsent if message.number == number]
         for message in unsent:
             self._unsent.remove(message)
@@ -101,7 +101,7 @@ class CoreChild:
             self._flush()
 
     def _flush(self) -> None:
-        """Send the waiting messages in order. A core in a long op does not read, and must not block the daemon."""
+        """Send the queued messages in order. A core in a long op does not read, but must not block the daemon."""
         while self._unsent:
             raw, _, doorbell = self._unsent[0]
             try:
@@ -110,7 +110,7 @@ class CoreChild:
                 self._loop.when_writable(self.control.fileno(), self._flush)
                 return
             except OSError as error:
-                if error.errno == errno.ETOOMANYREFS:  # too many descriptors of this user are in sockets
+                if error.errno == errno.ETOOMANYREFS:  # too many of this user's descriptors are in flight in sockets
                     self._loop.later(_RETRY_SECONDS, self._flush)
                 else:
                     self._unsent.clear()  # the process has ended
@@ -118,12 +118,12 @@ class CoreChild:
             self._unsent.popleft()
 
     def receive(self) -> dict[str, Any] | None:
-        """One message of the process; empty when it has closed its end, None when there is none."""
+        """Receive one message from the process; empty if it has closed its end, None if there is no message."""
         try:
             try:
                 raw = self.control.recv(_MESSAGE_BYTES)
             except ConnectionResetError:
-                # It ended without reading our messages. The kernel reports that first; its messages are still there.
+                # It ended without reading our messages. The kernel says so first; its own messages are still here.
                 raw = self.control.recv(_MESSAGE_BYTES)
             return wire.unpack_map(raw, _MESSAGE_BYTES) if raw else {}
         except BlockingIOError:
@@ -134,36 +134,36 @@ class CoreChild:
             return {"event": "broken", "text": f"Core {self.index} sent a malformed message: {error}"}
 
     def go(self, tasks_before: int) -> None:
-        """Let the process claim tasks."""
+        """Have the process start claiming tasks."""
         self.served_since = time.monotonic()
         self.tasks_before = tasks_before
         self.send(event="go")
 
     def end(self) -> None:
-        """Ask the process to end after its task; kill it after a grace period."""
+        """Ask the process to end after its task; kill it after the grace period."""
         self.send(event="stop")
         self.signal(signal.SIGTERM)
         self.timer = self._loop.later(STOP_GRACE_SECONDS, self._on_grace_over)
 
     @property
     def has_stack(self) -> bool:
-        """Whether the process has written where its op is since it was asked; faulthandler writes a line in parts.
+        """Whether the process has written its op's stack since it was asked to; faulthandler writes a line in parts.
 
-        An op in C takes longer than one in Python.
+        This takes longer for an op in C than for one in Python.
         """
         whole_lines, _, _ = os.pread(self._trace_fd, _TRACE_BYTES, 0).decode("utf-8", "replace").rpartition("\n")
         return self.pidfd < 0 or bool(frames_of(whole_lines))
 
     def ask_stack(self) -> None:
-        """Make the process write the stack of its op, for ``stack``; not while the watchdog has asked for it."""
+        """Make the process write its op's stack, for ``stack``; do nothing while the watchdog is asking for it."""
         if self.overdue is None:
             self._write_stack()
 
     def begin_end(self, task: tuple[int, int, int]) -> None:
-        """Note the task that is over its limit, for which the process is to end, and make it write the op's stack.
+        """Record the task over its limit, because of which the process is to end, and have it write the op's stack.
 
         Args:
-            task: Slot, sequence, limit in ns.
+            task: Slot, sequence, and limit in ns.
         """
         self.overdue, self.why = task, None
         self._write_stack()
@@ -173,14 +173,14 @@ class CoreChild:
         self.signal(TRACE_SIGNAL)
 
     def stack(self) -> tuple[Frame, ...]:
-        """The stack of the op, the innermost frame first; empty when the process has not answered ``ask_stack``."""
+        """Return the op's stack, innermost frame first; empty if the process has not answered ``ask_stack``."""
         text = self._read_trace()
         if self.overdue is None:
-            self._empty_trace()  # its death has its own stack
+            self._empty_trace()  # leave room for the stack at its death
         return frames_of(text)
 
     def last_place(self) -> str:
-        """Who waited for the task over its limit, and where its op was; empty when that is not known."""
+        """Say who waited for the task over its limit, and where its op was; empty if unknown."""
         why, found = self.why or "", place_of(frames_of(self.trace))
         return f"{why and f' {why}'}{f' It was {found}.' if found and found not in why else ''}"
 
@@ -191,10 +191,10 @@ class CoreChild:
         os.ftruncate(self._trace_fd, 0)
         os.lseek(
             self._trace_fd, 0, os.SEEK_SET
-        )  # the process writes at the same offset: it has a copy of the descriptor
+        )  # the process writes at the same offset, as it has a duplicate of the descriptor
 
     def on_ready(self, message: dict[str, Any]) -> bool:
-        """Take the list of ops of a loaded image; a malformed message ends the process and returns False."""
+        """Store the ops of a loaded image; if the message is malformed, end the process and return False."""
         try:
             self.ops = [(int(cmd), str(name), str(source), int(us)) for cmd, name, source, us in message["ops"]]
             self.files = [str(path) for path in message["files"]]
@@ -209,20 +209,20 @@ class CoreChild:
         return True
 
     def fail_late(self, load_seconds: float) -> None:
-        """Kill a process whose image took too long to load."""
+        """Kill a process whose image takes too long to load."""
         self.is_late = True
         self.fail(
-            f"It was still loading on core {self.index} after {load_seconds:g} s and was given up. "
-            "Does it loop before hb_dsp_start()? A longer limit: --timeout SECONDS."
+            f"It was still loading on core {self.index} after {load_seconds:g} s, so hbrt gave up. "
+            "Does it loop before hb_dsp_start()? To allow more time, use --timeout SECONDS."
         )
 
     def fail(self, problem: str) -> None:
-        """Kill a process for a reason; the first reason is kept."""
+        """Kill a process for the given reason; only the first reason is kept."""
         self.problem = self.problem or problem
         self.signal(signal.SIGKILL)
 
     def forgive(self) -> None:
-        """Note that the task over its limit has ended."""
+        """Record that the task over its limit has ended."""
         self.overdue = None
 
     def _on_grace_over(self) -> None:
@@ -230,9 +230,9 @@ class CoreChild:
         self.signal(signal.SIGKILL)
 
     def signal(self, number: int) -> None:
-        """Send a signal to this process, even if its pid was reused."""
+        """Send a signal to this process, never to another process that has reused its pid."""
         if self.pidfd < 0:
-            return  # the process was reaped
+            return  # the process has been reaped
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.pidfd, number)
 
@@ -241,22 +241,22 @@ class CoreChild:
         return name_in(self.ops, cmd)
 
     def op_of(self, cmd: int) -> str:
-        """What a command is called in a list, such as "softmax, command 0x400"; of an accelerator "a model"."""
+        """Name a command for a list, such as "softmax, command 0x400"; for an accelerator, "a model"."""
         if self.image.origin == ACCELERATOR:
             return "a model"
         names = [name for number, name, _, _ in self.ops if number == cmd]
         return ", ".join((*names, f"command {cmd:#x}"))
 
     def call_of(self, cmd: int) -> str:
-        """What a command is called in a sentence, such as "softmax (command 0x400)"; of an accelerator "a model"."""
+        """Name a command for a sentence, such as "softmax (command 0x400)"; for an accelerator, "a model"."""
         return "a model" if self.image.origin == ACCELERATOR else f"{self.name_of(cmd)} (command {cmd:#x})"
 
     def budget_us(self, cmd: int) -> int:
-        """Latency budget of a command's op in microseconds, 0 when it has none."""
+        """Latency budget of a command's op in microseconds; 0 if it has none."""
         return next((latency_us for number, _, _, latency_us in self.ops if number == cmd), 0)
 
     def reap(self) -> str:
-        """Reap the dead process and close its descriptors; returns how it ended."""
+        """Reap the dead process and close its descriptors; return how it ended, as part of a sentence."""
         self.trace = self._read_trace()
         os.close(self._trace_fd)
         if self.timer is not None:
@@ -266,7 +266,7 @@ class CoreChild:
         self.pidfd = -1
         self.control.close()
         if self._was_killed:
-            return f"was stopped, and killed when its task had not ended after {STOP_GRACE_SECONDS:.0f} s,"
+            return f"was stopped, and was killed because its task had not ended after {STOP_GRACE_SECONDS:.0f} s,"
         if self.problem:
             return f"failed ({self.problem.splitlines()[-1]})"
         if os.WIFSIGNALED(wait_status):
@@ -278,16 +278,16 @@ class CoreChild:
 def spawn(
     index: int, ddr_fd: int, doorbells: list[int], urgent_bell: int, image: Image, log_fd: int, loop: Loop
 ) -> CoreChild:
-    """Start a process for a core, as a fork or a new interpreter, with its descriptors in fixed places.
+    """Start a core's process, by forking or as a new interpreter, with its descriptors at fixed numbers.
 
     Raises:
-        OSError: no process or descriptor left.
+        OSError: out of processes or descriptors.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     trace_fd = os.memfd_create("hbrt-trace", os.MFD_CLOEXEC)
     opened = [theirs.fileno()]
     try:
-        # Duplicated to high numbers first: the places 3, 4, 5... may hold source descriptors.
+        # Duplicated to high numbers first: 3, 4, 5... may be in use by the source descriptors.
         wanted = (theirs.fileno(), ddr_fd, urgent_bell, trace_fd, *doorbells, log_fd)
         opened.extend(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD) for fd in wanted)
         opened.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))

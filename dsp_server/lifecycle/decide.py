@@ -1,13 +1,13 @@
-"""The state machine of the cores: ``decide(life, event)`` returns the next state and the actions.
+"""The cores' state machine: ``decide(life, event)`` returns the next state and the actions.
 
 An image rollout (a start, or a restart with an image) never leaves a board without a working image. The old processes
-serve until all new ones are ready; then each new process replaces its predecessor when that has ended its task. If one
+serve until all new ones are ready; then each new process takes over once its predecessor has ended its task. If one
 new process fails to load, all new ones are killed and the old ones stay.
 
-A core that should run and has no process is loading one, or starts one after a pause. restart_policy.py decides the
-pause, and when a core that dies repeatedly stays down. A core without a heartbeat that runs no op gets no doorbell
-rings, and is killed after a limit, as is one that is stopped while it runs a model; a core whose op exceeds its time
-limit is killed too.
+A core that should run but has no process is either loading one or will start one after a pause. restart_policy.py
+decides how long to pause, and when a core that dies repeatedly stays down. A core without a heartbeat that runs no op
+is not rung, and is killed after a limit; so is a core that is stopped while running a model, and a core whose op
+exceeds its time limit.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from dsp_server.lifecycle.snapshots import Image
 from hbrt.ddr.layout import ACTIVITY_OFFLINE, ACTIVITY_RUNNING
 from hbrt.status import Status
 
-# Submitters read this of a core whose process is being replaced: they queue and ring nobody, since the next process
-# scans all tasks first. ACTIVITY_OFFLINE means that nothing may be queued.
+# What submitters read while a core's process is being replaced: they queue without ringing, since the next process
+# first scans all tasks. ACTIVITY_OFFLINE means that nothing may be queued.
 ACTIVITY_REPLACING = ACTIVITY_RUNNING
 
 
 def decide(life: Life, event: events.Event) -> tuple[Life, list[actions.Action]]:
-    """The next state, and the actions in their order. A late event does nothing."""
+    """Return the next state, and the actions in order. Events that arrive too late do nothing."""
     step = _Step(life)
     _RULES[type(event)](step, event)
     return step.life, step.actions
 
 
 def refusal(life: Life, index: int, *, wants_stop: bool = False, wants_start: bool = False) -> str:
-    """Why a core (-1: all of them) cannot be started, stopped or restarted now; empty when it can."""
+    """Say why a core (-1: all of them) cannot be started, stopped or restarted now; empty if it can."""
     if index >= len(life.cores):
         return f"Core {index} is out of range: this board has cores 0 to {len(life.cores) - 1}."
     unwelcome = OFFLINE if wants_stop else RUNNING if wants_start else ""
@@ -44,19 +44,19 @@ def refusal(life: Life, index: int, *, wants_stop: bool = False, wants_start: bo
     if life.is_closing:
         return "The board is being stopped."
     if life.rollout is not None:
-        begun = f"A restart of core {', '.join(map(str, life.rollout.cores))} is under way"
+        begun = f"A restart of core {', '.join(map(str, life.rollout.cores))} is in progress"
         if not life.rollout.is_committed:
-            return f"{begun}; wait for it to end."
+            return f"{begun}; wait until it is done."
         return (
-            f"{begun} and waits for the tasks that run, for {STOP_GRACE_SECONDS:.0f} s at most; 'hbrt status' shows "
+            f"{begun} and is waiting for running tasks, at most {STOP_GRACE_SECONDS:.0f} s; 'hbrt status' shows "
             "the longest."
         )
     stopping = [index for index, core in enumerate(life.cores) if core.stop is not None]
-    return f"Core {stopping[0]} is being stopped; wait for it to be offline." if stopping else ""
+    return f"Core {stopping[0]} is being stopped; wait until it is offline." if stopping else ""
 
 
 class _Step:
-    """One decision: its state and its actions so far."""
+    """One decision: the state and the actions so far."""
 
     def __init__(self, life: Life) -> None:
         self.life = life
@@ -78,7 +78,7 @@ class _Step:
             self.update(index, process=process._replace(**fields))
 
     def find(self, process: int) -> int | None:
-        """Core of a process or a candidate; None when no core has it anymore."""
+        """Return the core that a process or candidate belongs to; None if no core has it anymore."""
         for index, core in enumerate(self.life.cores):
             if any(one is not None and one.id == process for one in (core.process, core.candidate)):
                 return index
@@ -133,12 +133,12 @@ class _Step:
 
     def supersede(self, _: events.SupersedeAsked) -> None:
         if self.life.rollout is not None and not self.life.rollout.is_committed:
-            self.abort(Status.HB_DSP_TASK_CANCELLED, "A newer change took its place.")
+            self.abort(Status.HB_DSP_TASK_CANCELLED, "A newer change replaced it.")
 
     # -- the rollout
 
     def advance(self) -> None:
-        """Advance the rollout, when all its candidates are ready for the next step."""
+        """Advance the rollout if all its candidates are ready for the next step."""
         rollout = self.life.rollout
         if rollout is None:
             return
@@ -161,7 +161,7 @@ class _Step:
             self.do(actions.ImagesChanged(rollout.failure), actions.Answer(rollout.request, status, rollout.failure))
 
     def abort(self, status: Status, text: str, problem: str | None = None) -> None:
-        """End the rollout, and keep the old processes."""
+        """End the rollout, keeping the old processes."""
         rollout = self.life.rollout
         if rollout is None:
             return
@@ -196,7 +196,7 @@ class _Step:
             self.not_started(event.action.process, event.why)
         elif not isinstance(event.action, actions.Log | actions.Report):  # there is no other way to report it
             name = type(event.action).__name__
-            self.do(actions.Report("defect", f"The daemon failed at the action {name} of a core: {event.why}"))
+            self.do(actions.Report("defect", f"The daemon's action {name} on a core failed: {event.why}"))
 
     def not_started(self, process: int, why: str) -> None:
         index = self.find(process)
@@ -204,11 +204,11 @@ class _Step:
             return
         self.update(index, candidate=None)
         if self.life.rollout is not None and index in self.life.rollout.cores:
-            self.abort(Status.HB_DSP_NOT_RUNNING, f"A core's process cannot be started: {why}.")
+            self.abort(Status.HB_DSP_NOT_RUNNING, f"Cannot start a core's process: {why}.")
         elif not self.core(index).epoch:
             self.give_up_first_start(index, f"its process cannot be started: {why}")
         else:
-            self.do(actions.Log(f"A process for core {index} cannot be started: {why}; again soon."))
+            self.do(actions.Log(f"Cannot start a process for core {index}: {why}; will retry soon."))
             self.start_later(index, restart_policy.MAX_PAUSE_SECONDS)
 
     def ended(self, event: events.Ended) -> None:
@@ -223,7 +223,7 @@ class _Step:
 
     def candidate_ended(self, index: int, candidate: Process, event: events.Ended) -> None:
         self.update(index, candidate=None)
-        problem = event.problem or f"Core {index} {event.how} while it loaded the image.\n{event.trace}".rstrip()
+        problem = event.problem or f"Core {index} {event.how} while loading the image.\n{event.trace}".rstrip()
         rollout = self.life.rollout
         if rollout is None or index not in rollout.cores:
             self.update(index, last_crash=problem)
@@ -231,11 +231,11 @@ class _Step:
                 self.give_up_first_start(index, problem)
                 return
             self.auto_restart(
-                index, restart_policy.Death(0.0, 0, had_task=False), f"could not load its image again ({problem})"
+                index, restart_policy.Death(0.0, 0, had_task=False), f"could not reload its image ({problem})"
             )
             return
         text = f"The image {candidate.image.origin} did not load on core {index}:\n{problem}"
-        if rollout.is_committed:  # its predecessor is ending; a process of the old image follows
+        if rollout.is_committed:  # its predecessor is ending; a process with the old image follows
             self.do(actions.Log(text))
             cores = tuple(other for other in rollout.cores if other != index)
             self.life = self.life._replace(rollout=rollout._replace(cores=cores, failure=text))
@@ -255,32 +255,32 @@ class _Step:
             sentence = event.lost[0] if event.lost else f"Process {event.pid} {event.how}."
             self.update(index, crashes=core.crashes + 1, last_crash=sentence)
             self.end_domain(index, process)
-        # A submitter may have rung the dead core for a task that another core, asleep, may run.
+        # A submitter may have rung the dead core for a task that another core, now asleep, may run.
         self.do(actions.Publish(index, ACTIVITY_REPLACING), actions.RingOthers(index))
         if core.candidate is None:
-            if process.is_ending:  # the candidate died meanwhile
+            if process.is_ending:  # the candidate has died meanwhile
                 self.start_later(index, 0.0)
             elif process.is_lost and self.life.is_recovering:
-                self.do(actions.Log(f"Core {index} {event.how}; it starts again."))
+                self.do(actions.Log(f"Core {index} {event.how}; it restarts."))
                 self.start_later(index, 0.0)
             else:
                 death = restart_policy.Death(event.served_s, event.tasks_ended, had_task=bool(event.lost))
                 self.auto_restart(index, death, event.how)
         elif (
             self.life.rollout is not None and self.life.rollout.is_committed
-        ):  # else the candidate waits for the others
+        ):  # otherwise the candidate waits for the others
             self.promote(index)
             self.advance()
 
     def end_domain(self, index: int, process: Process) -> None:
-        """Kill the other cores of a process domain when one has crashed."""
+        """Kill the other cores of a process domain after one of them has crashed."""
         if process.is_lost:
             return
         for other in (other for domain in self.life.domains if index in domain for other in domain):
             its = self.core(other).process
             if its is not None and not its.is_ending and not its.is_lost:
                 self.update_process(other, is_lost=True)
-                self.do(actions.Kill(its.id, f"ended with core {index}, which is of the same process domain"))
+                self.do(actions.Kill(its.id, f"ended with core {index}, which is in the same process domain"))
 
     def start_due(self, event: events.StartDue) -> None:
         core = self.core(event.core)
@@ -297,17 +297,17 @@ class _Step:
             return
         name, limit_s = f"Core {event.core} (process {event.pid})", self.life.stall_limit_s
         doing = "runs a model" if event.is_in_model else "runs no op"
-        if not event.is_in_model:  # nobody rings a core that runs something
+        if not event.is_in_model:  # nobody rings a core that is running something
             self.do(actions.MarkStalled(event.core))
         if process.stalled_s is None:
-            until = "" if event.is_in_model else ": submitters ring other cores until its next heartbeat"
+            until = "" if event.is_in_model else ": submitters will ring other cores until its next heartbeat"
             self.do(actions.Log(f"{name} has missed its heartbeat and {doing}{until}."))
         before_s = process.stalled_s or 0.0
         now_s = before_s if process.stalled_s is None else before_s + event.step_s
         self.update_process(event.core, stalled_s=now_s)
         if limit_s and before_s <= limit_s < now_s:
             doing = "ran a model" if event.is_in_model else "ran no op"
-            text = f"{name} {doing} and was {event.how} for {now_s:.1f} s; it is ended."
+            text = f"{name} {doing} and was {event.how} for {now_s:.1f} s; hbrt ends it."
             why = f"{event.how} for {now_s:.1f} s{'' if event.is_in_model else ' with no op to run'}"
             self.do(actions.Report("stalled-core", text), actions.Kill(process.id, why))
 
@@ -341,7 +341,7 @@ class _Step:
         self.do(actions.StartLater(index, seconds))
 
     def drop_candidate(self, index: int) -> None:
-        """Cancel the next start of a core, and kill its candidate."""
+        """Cancel a core's next start, and kill its candidate."""
         core = self.core(index)
         if core.is_due:
             self.do(actions.CancelStart(index))
@@ -365,25 +365,25 @@ class _Step:
             self.do(actions.Publish(index, ACTIVITY_REPLACING), actions.Go(candidate.id))
 
     def auto_restart(self, index: int, death: restart_policy.Death, why: str) -> None:
-        """Restart a core whose process died, by restart_policy.py, or leave it crashed."""
+        """Restart a core whose process died, following restart_policy.py, or leave it crashed."""
         core, again = f"Core {index} {why}", f"Run 'hbrt restart --core {index}'"
         if not self.life.is_recovering:
-            self.do(actions.Log(f"{core}; recovery is disabled, so it stays crashed. {again} to start it again."))
+            self.do(actions.Log(f"{core}; recovery is disabled, so it stays crashed. {again} to restart it."))
             self.leave_crashed(index)
             return
         history, pause_s = restart_policy.after(self.core(index).history, death)
         self.update(index, history=history)
         if pause_s is None:
-            died = f"it died {history.idle} times in a row as soon as it had started, with no task to blame"
-            self.do(actions.Log(f"{core}; {died}, and stays crashed. {again} when the cause is removed."))
+            died = f"it died {history.idle} times in a row right after starting, with no task to blame"
+            self.do(actions.Log(f"{core}; {died}, and stays crashed. {again} once the cause is fixed."))
             self.leave_crashed(index)
         else:
-            self.do(actions.Log(f"{core}; it starts again{f' in {pause_s:.1f} s' if pause_s else ''}."))
+            self.do(actions.Log(f"{core}; it restarts{f' in {pause_s:.1f} s' if pause_s else ''}."))
             self.start_later(index, pause_s)
 
     def give_up_first_start(self, index: int, problem: str) -> None:
-        """Fail whoever waits for a core that has never served; the next who needs it has it start again."""
-        self.do(actions.Log(f"Core {index} does not start: {problem}"))
+        """Fail whoever waits for a core that has never served; the next one to need it has it started again."""
+        self.do(actions.Log(f"Core {index} did not start: {problem}"))
         self.leave_crashed(index)
 
     def leave_crashed(self, index: int) -> None:

@@ -9,7 +9,7 @@ from dsp_server.lifecycle.snapshots import Image
 
 
 class RolloutAsked(NamedTuple):
-    """A request: these cores shall run these images, in new processes."""
+    """A request to run these images on these cores, in new processes."""
 
     request: int
     images: tuple[tuple[int, Image], ...]
@@ -17,30 +17,30 @@ class RolloutAsked(NamedTuple):
 
 
 class StartAsked(NamedTuple):
-    """Cores that have never served are needed: they start, each with its own image."""
+    """Cores that have never served are needed: start them, each with its own image."""
 
     cores: tuple[int, ...]
 
 
 class StopAsked(NamedTuple):
-    """A request: a core shall be offline after its task."""
+    """A request to take a core offline after its task."""
 
     request: int
     core: int
 
 
 class SupersedeAsked(NamedTuple):
-    """A newer rollout follows: abort one that is still loading."""
+    """A newer rollout follows: abort the one that is still loading."""
 
 
 class RecoverySet(NamedTuple):
-    """Automatic restart of crashed cores is enabled or disabled."""
+    """Automatic restart of crashed cores has been enabled or disabled."""
 
     is_enabled: bool
 
 
 class CloseAsked(NamedTuple):
-    """The board ends."""
+    """The board is ending."""
 
 
 class Ready(NamedTuple):
@@ -51,45 +51,45 @@ class Ready(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """An action could not be carried out; the actions after it were."""
+    """An action failed; the actions after it were still carried out."""
 
     action: actions.Action
     why: str
 
 
 class StartDue(NamedTuple):
-    """The pause before a core's next process is over."""
+    """The pause before a core's next process has ended."""
 
     core: int
 
 
 class Ended(NamedTuple):
-    """A process has ended, and its running tasks have failed."""
+    """A process has ended, and its running tasks have been failed."""
 
     process: int
     pid: int
-    how: str  # follows its name in a sentence
-    problem: str = ""  # the reason of its end, where known
+    how: str  # completes a sentence that starts with its name
+    problem: str = ""  # why it ended, if known
     is_late: bool = False  # its image took too long to load
-    lost: tuple[str, ...] = ()  # a sentence on each of its failed tasks
-    trace: str = ""  # its stack at the end
+    lost: tuple[str, ...] = ()  # one sentence per failed task
+    trace: str = ""  # its stack when it ended
     served_s: float = 0.0
     tasks_ended: int = 0
 
 
 class Beats(NamedTuple):
-    """A check found a core's heartbeat, or an op that it runs."""
+    """A check found that a core has a heartbeat, or runs an op."""
 
     core: int
 
 
 class Stalls(NamedTuple):
-    """A check found no heartbeat and no op of a core, or a core that is stopped while it runs a model."""
+    """A check found a core with neither heartbeat nor op, or one that is stopped while running a model."""
 
     core: int
     pid: int
     how: str  # "stopped" or "stalled"
-    step_s: float  # since the last check
+    step_s: float  # time since the last check
     is_in_model: bool = False
 
 
@@ -102,7 +102,7 @@ class Hangs(NamedTuple):
 
 
 class Traced(NamedTuple):
-    """The time for the traceback of a hanging op is over."""
+    """The time allowed for a hanging op's traceback is over."""
 
     process: int
     still_hangs: bool

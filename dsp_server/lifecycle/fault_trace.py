@@ -1,26 +1,26 @@
-"""The faulthandler traceback of a dead core, cut to the lines of the image's op."""
+"""A dead core's faulthandler traceback, cut down to the lines of the image's op."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-_SIDE = Path(__file__).parents[1]  # as faulthandler writes it: with unresolved links
+_SIDE = Path(__file__).parents[1]  # as faulthandler writes it: symbolic links are not resolved
 _CALLERS = tuple(
     f'  File "{_SIDE / name}", line '
     for name in ("core/loop.py", "core/image_loader.py", "detectors/run.py", "c_images/runtime_calls.py")
 )
-_RUN_IN_C = " in hbrt_dsp_run "  # a sanitizer's frame: that function of native/dsp/image.c calls those of images
+_RUN_IN_C = " in hbrt_dsp_run "  # in a sanitizer's frame: this function of native/dsp/image.c calls the image's
 
 
 def op_lines(trace: str) -> str:
-    """A traceback without the callers of the op: the core's loop, and the daemon in a forked core.
+    """Return a traceback without the op's callers: the core's loop, and in a forked core the daemon.
 
-    A stack without a line of an image stays whole: then the core itself failed.
+    A stack that contains no line of an image is kept whole: then the core itself failed.
     """
     kept: list[str] = []
     is_below, has_frames = False, False
     for line in trace.splitlines():
-        if line.startswith("SUMMARY: "):  # of a sanitizer: what follows is its memory's layout
+        if line.startswith("SUMMARY: "):  # from a sanitizer; a memory layout follows
             kept.append(line)
             break
         is_frame = line.startswith(("  File ", "    #"))

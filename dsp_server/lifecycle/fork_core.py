@@ -1,8 +1,8 @@
-"""A core's process as a fork of the young daemon: no interpreter starts, and nothing is imported again.
+"""A core's process as a fork of the young daemon: no interpreter to start, nothing to import again.
 
-This halves the cost of a board's start. It works for the first processes only: the daemon must have one thread, since
-those of ZeroMQ would be in an unknown state in a fork. ``child.spawn`` starts later processes as new
-interpreters. An image must not see a difference: ``_become_fresh`` undoes what a new interpreter would not have.
+This halves the cost of starting a board. It works only for the first processes: the daemon must have a single thread,
+since ZeroMQ's threads would be in an unknown state in a fork. ``child.spawn`` starts later processes as new
+interpreters. Images must not see a difference: ``_become_fresh`` undoes what a new interpreter would not have.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from dsp_server.process.launch import close_all_but
 
 
 def is_young() -> bool:
-    """Whether this process may be forked: it has one thread, those of libraries included."""
+    """Whether this process may be forked: it has only one thread, including those of libraries."""
     return len([*Path("/proc/self/task").iterdir()]) == 1
 
 
 def fork_core(places: Sequence[int], arguments: Sequence[str]) -> int:
-    """Start a core's process; returns its id.
+    """Start a core's process; return its id.
 
     Args:
-        places: Its descriptors 0, 1, 2 and so on; none of them may have one of these numbers here.
-        arguments: Its ``sys.argv`` after the program's name (see ``core.process.main``).
+        places: Descriptors to become 0, 1, 2 and so on; none may have one of these numbers in this process.
+        arguments: Its ``sys.argv`` after the program name (see ``core.process.main``).
 
     Raises:
-        OSError: no process can be started.
+        OSError: no process could be started.
     """
-    from dsp_server.core import process  # imported before the fork, for all cores
+    from dsp_server.core import process  # imported before the fork, so that all cores share it
 
     pid = os.fork()
     if pid == 0:
@@ -43,7 +43,7 @@ def fork_core(places: Sequence[int], arguments: Sequence[str]) -> int:
 
 
 def _be_core(main: Callable[[], NoReturn], places: Sequence[int], arguments: Sequence[str]) -> NoReturn:
-    """Run the child; it never returns into the daemon's stack, whose objects it must not finalise."""
+    """Run the child; it never returns to the daemon's stack, whose objects it must not finalize."""
     try:
         _become_fresh(places, arguments)
         main()
@@ -58,21 +58,21 @@ def _be_core(main: Callable[[], NoReturn], places: Sequence[int], arguments: Seq
 def _become_fresh(places: Sequence[int], arguments: Sequence[str]) -> None:
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # a new program also keeps ignored signals
+        if signal.getsignal(number) is not signal.SIG_IGN:  # a new program also keeps ignored signals ignored
             signal.signal(number, signal.SIG_DFL)
-    os.setpgid(0, 0)  # the terminal's Ctrl-C is the daemon's to handle
+    os.setpgid(0, 0)  # the daemon handles the terminal's Ctrl-C
     for place, fd in enumerate(places):
         os.dup2(fd, place)
     close_all_but(*range(len(places)))
     sys.stdout, sys.stderr = _unbuffered(1, sys.stdout), _unbuffered(2, sys.stderr)
     if not sys.flags.safe_path:
-        del sys.path[0]  # the directory of the daemon's program, or its working directory
+        del sys.path[0]  # the daemon's program directory or working directory
     sys.argv = ["-c", *arguments]
     gc.freeze()
     gc.enable()
 
 
 def _unbuffered(fd: int, model: TextIO) -> io.TextIOWrapper:
-    """A standard stream as ``python -u`` makes it, encoded as the daemon's."""
+    """Make a standard stream like ``python -u`` does, with the daemon's encoding."""
     raw = io.FileIO(fd, "w", closefd=False)
     return io.TextIOWrapper(raw, encoding=model.encoding, errors=model.errors, write_through=True)

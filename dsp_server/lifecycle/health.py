@@ -1,12 +1,12 @@
-"""Whether a board is healthy, by the heartbeats of its cores and the progress of their ops: rules only.
+"""Whether a board is healthy, judged by its cores' heartbeats and their ops' progress: rules only.
 
 A core writes a heartbeat every BEAT_SECONDS. A late heartbeat means that the core hangs, or is in C code that keeps the
-interpreter lock; either way it serves no task. On a busy machine a heartbeat is late too: while its thread waits for a
-CPU, the limit is STALE_SECONDS. A core that should run and does not is not healthy.
+interpreter lock; either way it serves no tasks. Heartbeats are also late on a busy machine: while the thread waits for
+a CPU, the limit is STALE_SECONDS. A core that should be running but is not is unhealthy.
 
-A core that runs an op is busy. It is stuck when the op runs beyond its stated latency, or stands still (the core's
-heartbeat looks, see dsp_server/core/progress.py) for USUAL_TIMES times its longest run so far. A wait must also stand
-still for WAITS_SECONDS, and one call that computes for COMPUTES_SECONDS: it may have more data than usual.
+A core that runs an op is busy. It is stuck if the op exceeds its stated latency, or has made no progress (which the
+core's heartbeat samples, see dsp_server/core/progress.py) for USUAL_TIMES times its longest run so far; also, for at
+least WAITS_SECONDS if it waits, or COMPUTES_SECONDS if it computes in one call: it may have more data than usual.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _NS = 1_000_000_000
 
 
 class CoreHealth(NamedTuple):
-    """One core and its beat's age.
+    """One core's health and the age of its last beat.
 
-    The word is ``ok``, ``busy``, ``stuck``, ``stalled``, its state when it does not run, or ``starting`` before it
-    serves for the first time.
+    The word is ``ok``, ``busy``, ``stuck``, ``stalled``, its state if it is not running, or ``starting`` before it
+    first serves.
     """
 
     word: str
@@ -37,15 +37,15 @@ class CoreHealth(NamedTuple):
 
 
 class OpRun(NamedTuple):
-    """The op that a core runs.
+    """The op that a core is running.
 
     Attributes:
-        op: Such as "softmax (command 0x400)".
-        took_s: Since its task was claimed.
-        stated_s: Its stated latency, 0 for none.
-        still_s: How long its stack has stood still.
-        cpu_s: How long its thread had a CPU in that time.
-        longest_s: Its longest run so far, 0 before it has run several times.
+        op: Name of the op, such as "softmax (command 0x400)".
+        took_s: Time since its task was claimed.
+        stated_s: Its stated latency; 0 for none.
+        still_s: How long its stack has not changed.
+        cpu_s: How long its thread had a CPU during that time.
+        longest_s: Its longest run so far; 0 before it has run several times.
     """
 
     op: str
@@ -57,12 +57,12 @@ class OpRun(NamedTuple):
 
     @property
     def computes(self) -> bool:
-        """Whether it uses a CPU where it stands still."""
+        """Whether it uses a CPU while its stack does not change."""
         return self.cpu_s > self.still_s / 2
 
     @property
     def is_late(self) -> bool:
-        """Whether it runs beyond its stated latency."""
+        """Whether it has exceeded its stated latency."""
         return 0 < self.stated_s < self.took_s
 
     @property
@@ -75,14 +75,14 @@ class OpRun(NamedTuple):
 def of_core(
     state: str, heartbeat_ns: int, now_ns: int, is_starved: Callable[[], bool], run: OpRun | None = None
 ) -> CoreHealth:
-    """Health of a core.
+    """Assess a core's health.
 
     Args:
         state: offline, running or crashed.
-        heartbeat_ns: CLOCK_MONOTONIC of its last heartbeat, 0 for none.
-        now_ns: The same clock now.
-        is_starved: Whether the heartbeat's thread waits for a CPU; called only when the result depends on it.
-        run: The op that it runs, or None.
+        heartbeat_ns: CLOCK_MONOTONIC of its last heartbeat; 0 for none.
+        now_ns: CLOCK_MONOTONIC now.
+        is_starved: Whether the heartbeat thread waits for a CPU; called only if the result depends on it.
+        run: The op that it is running, or None.
     """
     if state != "running":
         return CoreHealth(state, None)
@@ -101,22 +101,22 @@ def of_board(cores: list[CoreHealth]) -> bool:
 def problem(
     core: str, health: CoreHealth, run: OpRun | None, last_crash: str, *, is_stopped: bool, comes_back: bool
 ) -> str:
-    """A sentence on a core that is not healthy, empty for one that is.
+    """Return a sentence about a core that is not healthy; empty for a healthy one.
 
     Args:
         core: Its name, such as "Core 0 (process 123)".
         health: Its health.
-        run: The op that it runs, or None.
-        last_crash: Sentence on its last crash; empty when there was none.
+        run: The op that it is running, or None.
+        last_crash: A sentence about its last crash; empty if there was none.
         is_stopped: Whether its process is stopped.
-        comes_back: Whether it restarts by itself.
+        comes_back: Whether it restarts automatically.
     """
     if health.word in HEALTHY:
         return ""
     if health.word == "stuck" and run is not None:
         return f"{core} is stuck: {why_stuck(run)}"
     if health.word == "crashed":
-        then = "it starts again by itself" if comes_back else "it stays down until somebody restarts it"
+        then = "it restarts automatically" if comes_back else "it stays down until you restart it"
         return f"{core} has crashed; {then}. {last_crash}".rstrip()
     if health.word != "stalled":
         return f"{core} is {health.word}."
@@ -126,12 +126,12 @@ def problem(
     elif run:
         why = "the op is in C code that does not release Python's global interpreter lock"
     else:
-        why = "something in its process keeps Python's global interpreter lock"
-    return f"{core} has not beaten for {health.beat_age_s or 0.0:.1f} s {doing}: {why}."
+        why = "something in its process holds Python's global interpreter lock"
+    return f"{core} has had no heartbeat for {health.beat_age_s or 0.0:.1f} s {doing}: {why}."
 
 
 def why_stuck(run: OpRun) -> str:
-    """A sentence on an op that is stuck."""
+    """Return a sentence about an op that is stuck."""
     if run.is_late:
         return f"{run.op} has run for {span(run.took_s)}; its stated latency is {span(run.stated_s)}."
     how = "has computed in one call" if run.computes else "has waited in one place"

@@ -1,4 +1,4 @@
-"""The life cycle of the cores: start, stop, restart, crash. decide.py decides on each event; this file executes."""
+"""The cores' life cycle: start, stop, restart, crash. decide.py reacts to each event; this file executes."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.ddr.file import Ddr
 from hbrt.status import Status
 
-STALL_SECONDS = 5.0  # limit without an op and a heartbeat, unless the time limit of ops is shorter
+STALL_SECONDS = 5.0  # limit without op and heartbeat, unless the time limit for ops is shorter
 TRACE_SECONDS = 0.05
-MAX_TRACE_SECONDS = 2.0  # for an op in C, whose lines another process looks up
-LOCK_SECONDS = 0.1  # until a retry of work that needs the claim lock
+MAX_TRACE_SECONDS = 2.0  # for an op in C, whose lines are looked up by another process
+LOCK_SECONDS = 0.1  # before retrying work that needs the claim lock
 Done: TypeAlias = Callable[[Status, str], None]
 
 
 class CoreStateError(RuntimeError):
-    """The state of a core does not allow a request; nothing was changed."""
+    """The core's state does not allow the request; nothing was changed."""
 
 
 class Lifecycle:
@@ -40,18 +40,18 @@ class Lifecycle:
 
     Args:
         ddr: The board's DDR.
-        image: The first image of all cores.
+        image: The initial image of all cores.
         core_count: Number of DSP cores.
-        accelerators: The image of each accelerator core. They follow the DSP cores. They start when they are asked
-            for.
+        accelerators: The image of each accelerator core. Accelerators are numbered after the DSP cores and start on
+        request.
         loop: The daemon's event loop.
-        journal: Takes a line on every crash and restart; the processes write to its file too.
+        journal: Receives a line for every crash and restart; the processes write to its file too.
         clients: The attached clients.
-        reaper: Fails the tasks of a dead core.
-        snapshots: Copies of image files.
-        load_seconds: Time limit of an image's load, unless a request has its own.
-        limit_ms: Time limit of ops without their own; 0 for none, also for a core without a heartbeat.
-        domains: Cores that crash and start again as one.
+        reaper: Fails the tasks of dead cores.
+        snapshots: The copies of image files.
+        load_seconds: Time limit for loading an image, unless the request has its own.
+        limit_ms: Time limit for ops that have none of their own, and for cores without a heartbeat; 0 for none.
+        domains: Cores that crash and restart together.
     """
 
     def __init__(
@@ -85,10 +85,10 @@ class Lifecycle:
             BoardCore(index, ddr, life, self.processes.children) for index, life in enumerate(self.life.cores)
         ]
         self.dsp_cores, self.accelerators = self.cores[:core_count], self.cores[core_count:]
-        self.image_error = ""  # why the last requested image does not run
-        # Says who waits for the task in a slot, and for what, in a sentence; "" when that is not known.
+        self.image_error = ""  # why the last requested image is not running
+        # Says in a sentence who waits for the task in a slot, and for what; "" if unknown.
         self.ask_why: Callable[[int, Callable[[str], None]], None] = lambda _, say: say("")
-        self.on_change: Callable[[], None] = lambda: None  # called when cores run another image, or failed to
+        self.on_change: Callable[[], None] = lambda: None  # called when cores run another image, or could not
         self._loop = loop
         self._journal = journal
         self._reaper = reaper
@@ -120,40 +120,40 @@ class Lifecycle:
     # -- requests
 
     def start_all(self, done: Done) -> None:
-        """Start every DSP core; ``done`` gets the result."""
+        """Start all DSP cores; ``done`` receives the result."""
         if not self.dsp_cores:
             done(Status.HB_SYS_SUCCESS, "")
             return
         self._begin_rollout([(core.index, core.life.image) for core in self.dsp_cores], done, self.life.load_s)
 
     def start_accelerators(self) -> None:
-        """Start the accelerator cores that were never started; tasks for them may be queued from now on.
+        """Start the accelerator cores that have never been started; from now on tasks for them may be queued.
 
-        One that was stopped, or that stays crashed, stays so: a person starts it.
+        An accelerator that was stopped, or that stays crashed, is left alone: a person must start it.
         """
         self.handle(events.StartAsked(tuple(core.index for core in self.accelerators)))
 
     def restart(self, index: int, image: str | None, done: Done, load_seconds: float | None = None) -> None:
-        """Load an image in new processes; when all are ready, they replace the old ones.
+        """Load an image in new processes; once all are ready, they replace the old ones.
 
         Args:
-            index: Core, or -1 for all.
-            image: Its file; None reads each core's present image file again.
-            done: Gets the result, once.
-            load_seconds: Time limit of the load; None for the daemon's own.
+            index: The core, or -1 for all.
+            image: The image's file; None reloads each core's current image file.
+            done: Receives the result, once.
+            load_seconds: Time limit for loading; None for the daemon's own.
 
         Raises:
-            ImageError: the image cannot be read. CoreStateError: no such core, or another rollout is under way.
+            ImageError: the image cannot be read. CoreStateError: no such core, or another rollout is in progress.
         """
         self._refuse(index)
         if image is not None and index >= len(self.dsp_cores):
-            raise CoreStateError(f"Core {index} is an accelerator, which runs no image; leave the image away.")
+            raise CoreStateError(f"Core {index} is an accelerator, which runs no image; omit the image.")
         wanted = self.dsp_cores if index < 0 else [self.cores[index]]
         origins = {core.index: Path(image).absolute() if image else core.life.image.origin for core in wanted}
         taken = {origin: self._snapshots.take(origin) for origin in set(origins.values())}
 
         def end(status: Status, text: str) -> None:
-            if not status:  # the requester gets an error
+            if not status:  # errors go to the requester
                 now = " and ".join(str(origin) for origin in dict.fromkeys(origins.values()))
                 self._journal.say(f"{'All cores now run' if index < 0 else f'Core {index} now runs'} {now}.")
             done(status, text)
@@ -165,31 +165,31 @@ class Lifecycle:
         """Start an offline or crashed core with its last image.
 
         Raises:
-            CoreStateError: it runs, there is no such core, or a rollout is under way.
+            CoreStateError: it is running, there is no such core, or a rollout is in progress.
         """
         self._refuse(index, wants_start=True)
         self._begin_rollout([(index, self.cores[index].life.image)], done, self.life.load_s)
 
     def stop_core(self, index: int, done: Done) -> None:
-        """Stop a core after its task; ``done`` is called when it is offline.
+        """Stop a core after its task; ``done`` is called once it is offline.
 
         Raises:
-            CoreStateError: it is offline, there is no such core, or a rollout is under way.
+            CoreStateError: it is offline, there is no such core, or a rollout is in progress.
         """
         self._refuse(index, wants_stop=True)
         self.handle(events.StopAsked(self._request(done), index))
 
     def supersede(self) -> None:
-        """Abort a rollout that is still loading: a newer one follows."""
+        """Abort a rollout that is still loading, because a newer one follows."""
         self.handle(events.SupersedeAsked())
 
     def refuse_image(self, problem: str) -> None:
-        """Note that a changed image cannot run; the image was not tried."""
+        """Record that a changed image cannot run; it was not tried."""
         self._note_images(problem)
 
     @property
     def is_recovering(self) -> bool:
-        """Whether a crashed core restarts by itself; setting it restarts the crashed cores."""
+        """Whether crashed cores restart automatically; setting this to true restarts the crashed ones."""
         return self.life.is_recovering
 
     @is_recovering.setter
@@ -198,29 +198,29 @@ class Lifecycle:
 
     @property
     def present(self) -> list[BoardCore]:
-        """The DSP cores, and the accelerator cores: none before one of them serves, then those too that still start."""
+        """The DSP cores, and once an accelerator core serves, all accelerator cores, including those still starting."""
         serves = any(core.life.epoch for core in self.accelerators)
         return self.dsp_cores + [one for one in self.accelerators if one.life.epoch or (serves and one.life.is_wanted)]
 
     @property
     def is_changing(self) -> bool:
-        """Whether a requested start, stop or restart is under way."""
+        """Whether a requested start, stop or restart is in progress."""
         return self.life.rollout is not None or any(core.stop is not None for core in self.life.cores)
 
     @property
     def is_committed(self) -> bool:
-        """Whether the present rollout can no longer be superseded."""
+        """Whether the current rollout can no longer be superseded."""
         return self.life.rollout is not None and self.life.rollout.is_committed
 
     def close(self) -> None:
-        """End every process, after its task if a client waits for it; returns when all have ended."""
+        """End every process, after its task if a client waits for it; return when all have ended."""
         self.handle(events.CloseAsked())
         self.processes.await_end(self._reaper.is_awaited)
 
     def _refuse(self, index: int, *, wants_stop: bool = False, wants_start: bool = False) -> None:
         there = [core.index for core in self.present]
         if not there or (index < 0 and not self.dsp_cores):
-            raise CoreStateError("This board has no DSP core: its profile has none.")
+            raise CoreStateError("This board has no DSP cores, as its profile has none.")
         if index not in {-1, *there}:
             raise CoreStateError(f"Core {index} is out of range: this board has cores 0 to {there[-1]}.")
         if why := refusal(self.life, index, wants_stop=wants_stop, wants_start=wants_start):
@@ -237,7 +237,7 @@ class Lifecycle:
     # -- events and actions
 
     def handle(self, event: events.Event) -> None:
-        """Execute the actions of an event; an event that occurs meanwhile, such as a failed action, is next."""
+        """Execute an event's actions; an event that occurs meanwhile, such as a failed action, is handled next."""
         self._events.append(event)
         if self._is_handling:
             return
@@ -250,7 +250,7 @@ class Lifecycle:
                 for action in follows:
                     try:
                         self._do[type(action)](action)
-                    except Exception as error:  # noqa: BLE001 - no action is to be half done: the rules see to it
+                    except Exception as error:  # noqa: BLE001 - no action may stay half done: the rules handle failures
                         self._events.append(events.Failed(action, _why(error)))
         finally:
             self._is_handling = False
@@ -298,7 +298,7 @@ class Lifecycle:
             child.begin_end(do.task)
             self.ask_why(slot, lambda why: setattr(child, "why", why))
 
-        self._loop.later(TRACE_SECONDS, check_again)  # first: the op is ended also where no trace of it is available
+        self._loop.later(TRACE_SECONDS, check_again)  # first, so that the op is ended even if no trace can be had
         self._with_child(do.process, trace)
 
     def _fail_unservable(self, served_by: frozenset[int]) -> None:

@@ -1,4 +1,4 @@
-"""The core processes of a board: their start, their messages, their ends."""
+"""A board's core processes: their starts, messages and ends."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class CoreProcesses:
         clients: The attached clients; every process gets their doorbells.
         ddr_fd: The board's DDR file.
         log_fd: Receives the standard output and error of the processes.
-        core_count: Cores of the board.
+        core_count: Number of cores on the board.
         on_ready: Called with the number and the process when a process has loaded its image.
-        on_end: Called with the number, the process and how it ended, when a process was reaped.
-        on_finding: Called with each finding of a process.
+        on_end: Called with the number, the process and how it ended, after a process has been reaped.
+        on_finding: Called with each finding from a process.
     """
 
     def __init__(
@@ -42,9 +42,9 @@ class CoreProcesses:
         on_finding: Callable[[Finding], None],
     ) -> None:
         self.doorbells = [os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC) for _ in range(core_count)]
-        # Rung for a task that may interrupt a core's op.
+        # Rung for tasks that may interrupt a core's op.
         self.urgent_bells = [os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC) for _ in range(core_count)]
-        self.children: dict[int, CoreChild] = {}  # by their number
+        self.children: dict[int, CoreChild] = {}  # by number
         self._loop = loop
         self._clients = clients
         self._ddr_fd = ddr_fd
@@ -52,22 +52,22 @@ class CoreProcesses:
         self._on_ready = on_ready
         self._on_end = on_end
         self._on_finding = on_finding
-        self._said_of_images: set[tuple[Path, str]] = set()  # snapshot of an image, and fingerprint of what was found
-        # Faults to inject: those of a core by number, and what is called when one has come.
+        self._said_of_images: set[tuple[Path, str]] = set()  # snapshot of the image, and fingerprint of the finding
+        # Faults to inject: returns a core's faults by number; and the function to call when one has occurred.
         self.faults_of: Callable[[int], list[tuple[int, str]]] = lambda _: []
         self.on_injected: Callable[[int], None] = lambda _: None
 
     def start(self, number: int, index: int, image: Image, load_seconds: float) -> None:
-        """Start a process for a core; it loads the image, and is killed when that takes too long.
+        """Start a process for a core; it loads the image, and is killed if that takes too long.
 
         Args:
-            number: Number of the process; no earlier process had it.
+            number: Number of the process, never used before.
             index: The core.
             image: The image to load.
-            load_seconds: Time limit of the load.
+            load_seconds: Time limit for loading.
 
         Raises:
-            OSError: no process or descriptor left.
+            OSError: out of processes or descriptors.
         """
         child = spawn(index, self._ddr_fd, self.doorbells, self.urgent_bells[index], image, self._log_fd, self._loop)
         try:
@@ -93,26 +93,26 @@ class CoreProcesses:
             child.send_doorbell(client.id, client.number, client.doorbell)
 
     def record_client(self, client: Client) -> None:
-        """Have every process record the calls of a client."""
+        """Have every process record a client's calls."""
         for child in self.children.values():
             _send_recording(child, client)
 
     def remove_client(self, client: Client) -> None:
-        """Remove a client from every process; its doorbell may be closed then."""
+        """Remove a client from every process; afterwards its doorbell may be closed."""
         for child in self.children.values():
             child.discard_client(client.id, client.number)
 
     def ring(self, *, all_but: int) -> None:
-        """Ring the doorbell of every core but one."""
+        """Ring the doorbells of all cores but one."""
         for index, doorbell in enumerate(self.doorbells):
             if index != all_but:
                 ring(doorbell)
 
     def await_end(self, has_grace: Callable[[int], bool]) -> None:
-        """Wait until all processes have ended; each was asked to end before.
+        """Wait until all processes have ended; each must have been asked to end before.
 
         Args:
-            has_grace: Whether a core, by index, gets time to end its task; called again as clients end.
+            has_grace: Whether a core, given its index, gets time to end its task; called again as clients end.
         """
         while self.children:
             for child in self.children.values():
@@ -124,7 +124,7 @@ class CoreProcesses:
         message = child.receive()
         if message is None:
             return
-        if not message:  # the pidfd reports its death
+        if not message:  # the pidfd will report its death
             self._loop.unwatch(child.control.fileno())
         elif message.get("event") == "ready" and child.on_ready(message):
             self._on_ready(number, child)
@@ -142,12 +142,12 @@ class CoreProcesses:
         if found.kind == "image":
             said = child.image.snapshot, found.fingerprint
             if said in self._said_of_images:
-                return  # every process that loads this image finds it
+                return  # all processes that load this image find the same
             self._said_of_images.add(said)
         self._on_finding(found)
 
     def read_messages(self) -> None:
-        """Handle what the processes have sent until now: a finding comes before the end of its task."""
+        """Handle what the processes have sent so far, so that a finding is handled before its task's end."""
         for number, child in list(self.children.items()):
             self._read_messages(number, child)
 

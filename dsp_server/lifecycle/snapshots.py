@@ -1,4 +1,4 @@
-"""Images: files with a ``main()``, in Python or C. A core runs a snapshot of one, under the file's own name."""
+"""Images: files with a ``main()``, in Python or C. A core runs a snapshot of one under the file's own name."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ ACCELERATOR = Path(__file__).parents[1] / "accelerator" / "image.py"
 
 
 class Image(NamedTuple):
-    """An image at one moment: its file, and the copy of it that cores load."""
+    """An image at one moment: its file, and the copy that cores load."""
 
     origin: Path
     snapshot: Path
-    taken_at: float  # wall-clock seconds, before the file was read
-    sanitizers: tuple[str, ...] = ()  # libraries that a core's process must begin with
+    taken_at: float  # wall-clock time in seconds, before the file was read
+    sanitizers: tuple[str, ...] = ()  # libraries that must be loaded first in a core's process
 
 
 class Snapshots:
-    """The copies of image files that a board's cores load; so a core that starts later runs the same."""
+    """The copies of image files that a board's cores load, so that cores that start later run the same image."""
 
     def __init__(self, directory: Path) -> None:
-        """``directory`` belongs to this board alone and holds the copies."""
+        """``directory`` holds the copies and belongs to this board alone."""
         self._directory = directory
         self._count = 0
         self._kept: set[Path] = set()
 
     def take(self, origin: Path) -> Image:
-        """Copy an image file as it is now.
+        """Copy an image file in its current state.
 
         Raises:
-            ImageError: it cannot be read, or is no image.
+            ImageError: it cannot be read, or is not an image.
         """
         taken_at = time.time()
         source = read_image(origin)
@@ -57,23 +57,23 @@ class Snapshots:
             why = f"The image {origin} cannot be copied to {path}: {error.strerror}."
             raise ImageError(
                 why, Status.HB_SYS_NOT_RUNNING
-            ) from None  # not the image's fault: a full disk, for example
+            ) from None  # the image is not at fault: the disk may be full, for example
         self._kept.add(path)
         return Image(origin, path, taken_at, sanitizers.first(sanitizers.libraries(source)))
 
     def keep(self, images: set[Image]) -> None:
-        """Remove the copies of all other images."""
+        """Delete the copies of all other images."""
         for path in self._kept - {image.snapshot for image in images}:
             path.unlink(missing_ok=True)
             self._kept.discard(path)
 
 
 def read_image(path: Path) -> bytes:
-    """Bytes of an image file: Python, or a shared library.
+    """Return the bytes of an image file: Python, or a shared library.
 
     Raises:
-        ImageError: no such file, not a regular one, not readable, a library that cores cannot load, or not Python; a
-            syntax error names its line. Or no message between processes can name it.
+        ImageError: the file does not exist, is not a regular file, cannot be read, is a library that cores cannot load,
+        or is not Python (a syntax error names its line), or its path cannot be sent in messages.
     """
     if not is_text(path):
         raise ImageError(
@@ -83,7 +83,7 @@ def read_image(path: Path) -> bytes:
         )
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe or a device might never end
-            raise ImageError(f"The image {path} is not a file.", Status.HB_DSP_INVALID_ARGUMENT)
+            raise ImageError(f"The image {path} is not a regular file.", Status.HB_DSP_INVALID_ARGUMENT)
         raw = path.read_bytes()
     except OSError as error:
         why = error.strerror or str(error)
@@ -116,8 +116,8 @@ def read_image(path: Path) -> bytes:
 
 
 def _shown(error: SyntaxError) -> str:
-    """The line with the mistake and a mark below it, as Python shows them; nothing when it has no line."""
+    """Return the offending line with a mark below it, as Python shows it; empty if the error has no line."""
     import traceback
 
-    lines = traceback.format_exception_only(error)[1:-1]  # without the file's name and the message
+    lines = traceback.format_exception_only(error)[1:-1]  # without the file name and the message
     return "".join(f"\n{line.rstrip()}" for line in lines)

@@ -1,4 +1,4 @@
-"""The task reaper: it fails tasks of a dead core, tasks that no core may run, and all tasks when the board stops."""
+"""The task reaper: fails tasks of dead cores, tasks that no core may run, and all tasks when the board stops."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TaskReaper:
         self._failed = 0
 
     def fail_running(self, child: CoreChild, how: str) -> list[str]:
-        """Fail the tasks that a dead core ran; returns a sentence on each."""
+        """Fail the tasks that a dead core was running; return one sentence per task."""
         lost = []
         for slot in self._mailbox.slots_in(State.RUNNING):
             if self._mailbox.answer(slot).core == child.index:
@@ -34,20 +34,20 @@ class TaskReaper:
                 op = child.call_of(request.cmd)
                 if child.overdue is not None and child.overdue[:2] == (slot, request.sequence):
                     text = (
-                        f"{op} outlived its time limit of {child.overdue[2] / 1e6:g} ms; core {child.index} was ended."
+                        f"{op} exceeded its time limit of {child.overdue[2] / 1e6:g} ms; core {child.index} was ended."
                         f"{child.last_place()}"
                     )
                     end, status = State.TIMED_OUT, Status.HB_DSP_WATCHDOG
                 else:
-                    text = f"Core {child.index} (process {child.pid}) {how} while it ran {op}."
+                    text = f"Core {child.index} (process {child.pid}) {how} while running {op}."
                     end, status = State.LOST, Status.HB_DSP_CORE_LOST
                 if self._fail(slot, status, f"{text}\n{child.trace}".rstrip(), end, lock=self._lock_if_available()):
                     lost.append(text)
-        self._clients.ring_all()  # the core may have ended a task, and died before its ring
+        self._clients.ring_all()  # the core may have finished a task but died before ringing its owner
         return lost
 
     def fail_phantom(self, slot: int, activities: Mapping[int, int]) -> bool:
-        """Fail a RUNNING task that no core runs: something other than a core wrote its state.
+        """Fail a RUNNING task that no core is running: something other than a core wrote its state.
 
         Args:
             slot: The task's slot.
@@ -58,21 +58,21 @@ class TaskReaper:
         """
         mailbox = self._mailbox
         # A core writes LOOKING before it takes this lock to claim, marks the slot before it writes RUNNING, and writes
-        # ASLEEP only after its task has ended: under the lock the three are consistent.
+        # ASLEEP only after its task has ended: so under the lock the three are consistent.
         with mailbox.claim_lock:
             activity_at = activities.get(mailbox.answer(slot).core)
             runs = activity_at is not None and mailbox.map[activity_at] != ASLEEP
             is_phantom = mailbox.map[mailbox.states + slot] == State.RUNNING and not runs
             sequence = mailbox.request(slot).sequence
-        text = "No core runs the task, although its slot says so: something other than a core wrote there."
+        text = "No core is running the task, although its slot says so: something other than a core wrote there."
         return is_phantom and self._fail(slot, Status.HB_DSP_CORE_LOST, text, sequence=sequence)
 
     def is_running(self, slot: int, sequence: int) -> bool:
-        """Whether the task with this sequence runs in a slot."""
+        """Whether the task with this sequence is running in a slot."""
         return self._mailbox.state(slot) is State.RUNNING and self._mailbox.request(slot).sequence == sequence
 
     def is_awaited(self, core: int) -> bool:
-        """Whether a core runs a task whose owner still exists."""
+        """Whether a core is running a task whose owner still exists."""
         running = (slot for slot in self._mailbox.slots_in(State.RUNNING) if self._mailbox.answer(slot).core == core)
         owners = (self._clients.by_id.get(self._mailbox.request(slot).owner) for slot in running)
         return any(owner is not None and not owner.has_gone for owner in owners)
@@ -81,25 +81,25 @@ class TaskReaper:
         """Fail queued tasks that none of these cores may run.
 
         Raises:
-            ClaimLockError: the lock is not available; call it again when it can.
+            ClaimLockError: the lock is not available; call again when it is.
         """
-        # A submitter either reads that the cores are offline, or has made its task READY before this lock.
+        # A submitter either sees that the cores are offline, or made its task READY before this lock was taken.
         with self._mailbox.claim_lock:
             pass
-        text = "No core that may run the task is running; see 'hbrt status'."
+        text = "None of the cores that may run the task is running; see 'hbrt status'."
         for slot in self._mailbox.slots_in(State.READY):
             task = self._mailbox.request(slot)
             if not any(may_run(core, task.core_mask, self._mailbox.layout.core_count) for core in served_by):
                 self._fail(slot, Status.HB_DSP_NOT_RUNNING, text, sequence=task.sequence)
 
     def fail_all(self, *states: State) -> None:
-        """Fail every task in these states, since the board ends."""
+        """Fail every task in these states because the board ends."""
         for slot in self._mailbox.slots_in(*states):
             self._fail(slot, Status.HB_DSP_BOARD_LOST, "The board was stopped.", lock=self._lock_if_available())
 
     @contextlib.contextmanager
     def _lock_if_available(self) -> Iterator[None]:
-        """The claim lock if it is available: for tasks that no other process can move, or that must end now."""
+        """Hold the claim lock if available, for tasks that no other process can change, or that must end now."""
         with contextlib.ExitStack() as stack:
             with contextlib.suppress(ClaimLockError):
                 stack.enter_context(self._mailbox.claim_lock)
@@ -115,7 +115,7 @@ class TaskReaper:
         sequence: int | None = None,
         lock: contextlib.AbstractContextManager[None] | None = None,
     ) -> bool:
-        """Fail the task in a slot, if it has this sequence (None: any); under the claim lock, or ``lock``."""
+        """Fail the task in a slot if it has this sequence (None: any), under the claim lock or ``lock``."""
         mailbox = self._mailbox
         with lock or mailbox.claim_lock:
             state = mailbox.map[mailbox.states + slot]
@@ -123,7 +123,7 @@ class TaskReaper:
             if is_another or state not in {State.SENT, State.READY, State.RUNNING}:
                 return False
             answer = mailbox.answer(slot)
-            if state != State.RUNNING:  # an earlier task left these values
+            if state != State.RUNNING:  # these values are left from an earlier task
                 answer = answer._replace(core=-1, has_work=0, claim_ns=0, start_ns=0, cycles=0)
             mailbox.write_answer(slot, answer._replace(result=status, done_ns=time.monotonic_ns()), text)
             self._failed += 1

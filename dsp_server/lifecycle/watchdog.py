@@ -1,22 +1,22 @@
 """The watchdog: when an op exceeds its time limit, its task fails and its core restarts.
 
-The limit is the op's latency budget (hb_dsp_register_fn), or the board's default when the op has none. The check costs
+The limit is the op's latency budget (hb_dsp_register_fn), or the board's default if the op has none. Checking costs
 nothing on the path of a task: the daemon polls the RUNNING slots every POLL_SECONDS, less often while there are none.
-So the watchdog is late by this interval at most.
+So the watchdog is late by at most this interval.
 
-An op does not use up its time while a task of priority 255 interrupts it. The watchdog also fails a task whose slot is
-RUNNING although no core runs it; only a stray write to the task table causes that, and its owner would wait forever.
+The clock stops while a task of priority 255 interrupts an op. The watchdog also fails a task whose slot is RUNNING
+although no core is running it; only a stray write to the task table causes that, and the owner would wait forever.
 
-A core that runs a model is ended too when it does not end a run that its program no longer wants (it has released the
-task, or is gone) within STOP_GRACE_SECONDS.
+A core that runs a model is ended, too, if it does not end a run that its program no longer wants (the program has
+released the task, or is gone) within STOP_GRACE_SECONDS.
 
-The same poll finds a core that runs no op and has no heartbeat, and one that is stopped while it runs a model: no limit
-of a model would end that soon. A submitter rings one core for a task; if that core is
-stopped, each call waits until another core's heartbeat finds the task. LockWatch checks the claim lock in
-the same poll.
+The same poll finds cores that run no op and have no heartbeat, and cores that are stopped while running a model, for
+which no time limit would end soon enough. A submitter rings one core per task; if that core is stopped, each call
+waits until another core's heartbeat finds the task. The same poll also has LockWatch check
+the claim lock.
 
-The watchdog asks a core over its limit for a traceback (faulthandler writes it even when the interpreter is stuck in
-C), then kills it; its death fails the task. No other way is safe: a live core might end the task at the same time.
+The watchdog asks a core over its limit for a traceback (faulthandler writes one even if the interpreter is stuck in
+C) and then kills it; its death fails the task. Nothing else is safe: a live core might end the task at the same time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from hbrt.mailbox.table import Answer, Mailbox, Request, State
 
 POLL_SECONDS = 0.1
 IDLE_POLL_SECONDS = 0.5
-_MAX_STEP_SECONDS = 1.0  # between two polls: in a longer gap the daemon itself did not run
+_MAX_STEP_SECONDS = 1.0  # between two polls; after a longer gap the daemon itself was not running
 
 
 class Watchdog:
@@ -46,10 +46,10 @@ class Watchdog:
         mailbox: The task table.
         reaper: Fails tasks that no core runs.
         cores: The board's cores.
-        handle: Takes the event of a core that hangs or has no heartbeat.
-        check_lock: Checks the claim lock at a time of CLOCK_MONOTONIC; returns whether a process keeps it.
+        handle: Receives the event of a core that hangs or has no heartbeat.
+        check_lock: Checks the claim lock, given the time by CLOCK_MONOTONIC; returns whether a process keeps it.
         loop: The daemon's event loop.
-        default_ms: Limit in milliseconds of ops without a budget; 0 for none.
+        default_ms: Limit in milliseconds for ops without a budget; 0 for none.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class Watchdog:
         self._cores = cores
         self._handle = handle
         self._check_lock = check_lock
-        self._interrupted_ns: dict[TaskKey, int] = {}  # time so far
-        self._unwanted_since: dict[TaskKey, int] = {}  # runs of models that their programs no longer want
+        self._interrupted_ns: dict[TaskKey, int] = {}  # total so far
+        self._unwanted_since: dict[TaskKey, int] = {}  # model runs that their programs no longer want
         self._polled_ns = self._beats_checked_ns = 0
         self._loop = loop
         self._default_ns = default_ms * 1_000_000
@@ -78,7 +78,7 @@ class Watchdog:
         self._loop.later(IDLE_POLL_SECONDS, self._poll)
 
     def interrupted_ns(self, task: TaskKey) -> int:
-        """How long tasks of priority 255 have interrupted a running task so far."""
+        """How long a running task has been interrupted by tasks of priority 255 so far."""
         return self._interrupted_ns.get(task, 0)
 
     def _poll(self) -> None:
@@ -86,8 +86,8 @@ class Watchdog:
         is_held_up = self._check_lock(now_ns)
         seen = [(slot, self._read_running(slot)) for slot in self._mailbox.slots_in(State.RUNNING)]
         running = [(slot, *found) for slot, found in seen if found is not None]
-        models = self._mailbox.layout.core_count  # the cores from here on run models
-        newest: dict[int, int] = {}  # core -> claim time of its latest task
+        models = self._mailbox.layout.core_count  # cores from this index on run models
+        newest: dict[int, int] = {}  # core -> claim time of its newest task
         for _, _, answer in running:
             newest[answer.core] = max(answer.claim_ns, newest.get(answer.core, 0))
         interrupted: dict[TaskKey, int] = {}
@@ -108,10 +108,10 @@ class Watchdog:
         self._loop.later(POLL_SECONDS if is_urgent else IDLE_POLL_SECONDS, self._poll)
 
     def _check_heartbeats(self, now_ns: int, in_op: Collection[int]) -> bool:
-        """Report the cores without an op and without a heartbeat, and those stopped in a model; returns whether any.
+        """Report cores with neither op nor heartbeat, and cores stopped in a model; return whether there are any.
 
-        The slots show which cores run an op. The activity bytes do not: a core also says RUNNING there before its
-        first scan, and just after an answer.
+        The slots show which cores run an op. The activity bytes do not: a core also writes RUNNING there before its
+        first scan and right after an answer.
         """
         step_s = min((now_ns - self._beats_checked_ns) / 1e9, _MAX_STEP_SECONDS)
         self._beats_checked_ns = now_ns
@@ -129,7 +129,7 @@ class Watchdog:
         return bool(stalled)
 
     def _read_running(self, slot: int) -> tuple[Request, Answer] | None:
-        """Both parts of one task, or None: unless it is RUNNING before and after the read, they may be of two tasks."""
+        """Read both parts of a task; None unless it is RUNNING before and after, as they could be of two tasks."""
         mailbox = self._mailbox
         request = mailbox.request(slot)
         if mailbox.state(slot) is not State.RUNNING:
@@ -142,14 +142,14 @@ class Watchdog:
         slot, sequence = task
         if for_ns > STOP_GRACE_SECONDS * 1e9 and self._reaper.is_running(slot, sequence):
             sentence = (
-                f"Core {core} has not ended the run of a model for {for_ns / 1e9:.0f} s after its program released the "
-                "task or went. The core is ended."
+                f"Core {core} has not ended a model's run within {for_ns / 1e9:.0f} s after its program released the "
+                "task or exited. hbrt ends the core."
             )
             self._handle(events.Hangs(core, (slot, sequence, for_ns), sentence))
 
     def _check_limit(self, slot: int, request: Request, answer: Answer, took_ns: int) -> None:
         serving = {core.index: core.activity_at for core in self._cores if core.child is not None}
-        with suppress(ClaimLockError):  # a limit holds even while a process keeps the lock
+        with suppress(ClaimLockError):  # a time limit applies even while a process keeps the lock
             if self._reaper.fail_phantom(slot, serving):
                 return
         if answer.core not in serving:
@@ -161,6 +161,6 @@ class Watchdog:
         if limit_ns and took_ns > limit_ns and self._reaper.is_running(slot, request.sequence):
             sentence = (
                 f"Core {answer.core} has run {child.call_of(request.cmd)} for {took_ns / 1e6:.0f} ms; its limit is "
-                f"{limit_ns / 1e6:g} ms. The core is ended."
+                f"{limit_ns / 1e6:g} ms. hbrt ends the core."
             )
             self._handle(events.Hangs(answer.core, (slot, request.sequence, limit_ns), sentence))

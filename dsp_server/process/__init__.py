@@ -1,1 +1,1 @@
-"""Parts of every server process: an event loop, signals, a journal."""
+"""Parts that every server process has: an event loop, signals, a journal."""

@@ -1,7 +1,7 @@
-"""The event loop of the daemon's single thread, descriptors and timers in one epoll, and the signals that end a server.
+"""The event loop of the daemon's only thread, with descriptors and timers in one epoll, and its ending signals.
 
-The loop sleeps until a descriptor is ready or the next timer is due; it has no tick of its own. The signals stop it,
-and the earlier handlers are restored afterwards.
+The loop sleeps until a descriptor is ready or the next timer is due; it has no tick of its own. The signals stop it;
+afterwards the previous handlers are restored.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator
 from typing import Protocol, TypeAlias
 
 Handler: TypeAlias = Callable[[], object]
-MAX_DEFECTS = 100  # a daemon that fails again and again ends instead of spinning
+MAX_DEFECTS = 100  # a daemon that keeps failing exits instead of spinning
 END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Timer:
-    """A call that is due later."""
+    """A call to make later."""
 
     __slots__ = ("_call", "due")
 
@@ -31,7 +31,7 @@ class Timer:
         self._call: Handler | None = call
 
     def cancel(self) -> None:
-        """Cancel the call; no effect after the call or another cancel."""
+        """Cancel the call; no effect if it was already made or canceled."""
         self._call = None
 
     def fire(self) -> None:
@@ -42,7 +42,7 @@ class Timer:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the call is still to be made."""
+        """Whether the call has yet to be made."""
         return self._call is not None
 
 
@@ -56,16 +56,16 @@ class Loop:
         self._timers: list[tuple[float, int, Timer]] = []
         self._count = itertools.count()
         self._defects = 0
-        # Takes the traceback of a handler that raises; only that event is lost. If unset, the exception ends the loop.
+        # Receives the traceback of a handler that raises; only that event is lost. If unset, exceptions end the loop.
         self.on_defect: Callable[[str], None] | None = None
 
     def watch(self, fd: int, handler: Handler, *, is_read: bool = True) -> None:
-        """Call ``handler`` whenever the descriptor is readable or its other end is closed; else the latter alone."""
+        """Call ``handler`` when the descriptor is readable (if ``is_read``), or its other end has been closed."""
         self._epoll.register(fd, select.EPOLLIN if is_read else 0)
         self._readers[fd] = handler
 
     def unwatch(self, fd: int) -> None:
-        """Undo ``watch``, if the descriptor is watched; call this before the descriptor is closed."""
+        """Undo ``watch`` if the descriptor is watched; call this before closing the descriptor."""
         self._writers.pop(fd, None)
         if self._readers.pop(fd, None) is not None:
             self._epoll.unregister(fd)
@@ -75,12 +75,12 @@ class Loop:
         return fd in self._readers
 
     def when_writable(self, fd: int, handler: Handler, *, is_read: bool = True) -> None:
-        """Call ``handler`` once, when the watched descriptor can be written to.
+        """Call ``handler`` once, when the watched descriptor becomes writable.
 
         Args:
             fd: The descriptor.
-            handler: What writes.
-            is_read: Whether what comes meanwhile is handled; else it waits, but for the close of the other end.
+            handler: The function that writes.
+            is_read: Whether to handle input meanwhile; if not, only the closing of the other end is handled.
         """
         if fd in self._readers:
             self._writers[fd] = handler
@@ -94,8 +94,8 @@ class Loop:
 
     def step(self) -> None:
         """Sleep until a descriptor is ready or a timer is due, and handle it."""
-        # Handlers are looked up before any runs: a handler may close a descriptor whose number is used again, and an
-        # event of the old descriptor must not reach the new one's handler.
+        # Look up all handlers before running any: a handler may close a descriptor whose number is then reused, and the
+        # old descriptor's event must not reach the new one's handler.
         events = [(fd, mask, self._readers.get(fd)) for fd, mask in self._epoll.poll(self._patience())]
         for fd, mask, reader in events:
             if reader is None or self._readers.get(fd) is not reader:
@@ -134,7 +134,7 @@ class Loop:
 
 
 class Watching(Protocol):
-    """A loop that watches descriptors."""
+    """An event loop that can watch descriptors."""
 
     def watch(self, fd: int, handler: Callable[[], None], /) -> None:
         """Call ``handler`` while the descriptor is readable."""
@@ -147,7 +147,7 @@ class Watching(Protocol):
 def ended_by_signals(loop: Watching, stop: Callable[[], object]) -> Iterator[None]:
     """Make END_SIGNALS call ``stop()`` and wake the loop; a signal that the starter ignores stays ignored.
 
-    After the first signal all are ignored: the process is ending in order, and another signal must not interrupt that.
+    After the first signal all of them are ignored, so that another one cannot interrupt the orderly shutdown.
     """
     has_come = False
 
@@ -166,7 +166,7 @@ def ended_by_signals(loop: Watching, stop: Callable[[], object]) -> Iterator[Non
     before = {
         number: signal.signal(number, on_signal)
         for number in END_SIGNALS
-        if signal.getsignal(number) is not signal.SIG_IGN  # nohup(1) asks for that
+        if signal.getsignal(number) is not signal.SIG_IGN  # as nohup(1) requests
     }
     try:
         yield

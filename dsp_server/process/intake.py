@@ -1,9 +1,9 @@
-"""Receives the messages of this machine's processes at a ZeroMQ socket, and ends the connection of one that floods it.
+"""Receives local processes' messages from a ZeroMQ socket, and disconnects processes that flood it.
 
-ZeroMQ must read everything (ZMQ_RCVHWM 0): libzmq 4.3.5 aborts the process of a socket whose peer fills a queue, closes
-its end and has sent a PING (``Assertion failed: !_io_error``, libzmq issues 4364 and 4767). A Unix socket has no count
-of received bytes to compare with. So the server takes all waiting messages before it answers any: a peer that waits for
-its answers has a few messages there. A peer with more than MAX_WAITING_BYTES does not wait for answers.
+ZeroMQ must read everything (ZMQ_RCVHWM 0): libzmq 4.3.5 aborts the socket's process if a peer fills a queue, closes
+its end and has sent a PING (``Assertion failed: !_io_error``, libzmq issues 4364 and 4767). A Unix socket cannot say
+how many bytes it received. So the server takes all waiting messages before answering any: a peer that waits for its
+answers has only a few messages there. A peer with more than MAX_WAITING_BYTES does not wait for answers.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from collections.abc import Callable
 
 import zmq
 
-MAX_WAITING_BYTES = 4 << 20  # of one process
-CHECK_BYTES = 1 << 16  # are taken from a flooding process before it is checked again
-_PEER = struct.Struct("=iII")  # of SO_PEERCRED: process, user, group
+MAX_WAITING_BYTES = 4 << 20  # per process
+CHECK_BYTES = 1 << 16  # taken from a flooding process before it is checked again
+_PEER = struct.Struct("=iII")  # SO_PEERCRED: process, user, group
 _NOBLOCK = int(zmq.NOBLOCK)
 
 
 class Intake:
-    """The messages of a socket.
+    """Receives a socket's messages.
 
     Args:
-        socket: The socket, before its bind.
-        endpoint: ``ipc://PATH`` that it will be bound to.
-        most: The most small messages of one process that may wait; of large ones fewer.
+        socket: The socket, not yet bound.
+        endpoint: The ``ipc://PATH`` that it will be bound to.
+        most: How many small messages of one process may wait; fewer if they are large.
         log: Writes a sentence to the log.
     """
 
@@ -39,11 +39,11 @@ class Intake:
         self._socket = socket
         self._path = endpoint.removeprefix("ipc://").encode()
         self._name = endpoint.rpartition("/")[2]
-        self._message_bytes = MAX_WAITING_BYTES // most  # each message counts this many bytes more than it has
+        self._message_bytes = MAX_WAITING_BYTES // most  # each message counts as this many bytes plus its own size
         self._log = log
 
     def take_all(self) -> list[list[bytes]]:
-        """All waiting messages, each with its frames; those of a flooding connection are dropped."""
+        """Take all waiting messages, as lists of frames; those of flooding connections are dropped."""
         messages: list[list[bytes]] = []
         receive, room = self._socket.recv_multipart, MAX_WAITING_BYTES
         try:
@@ -56,11 +56,11 @@ class Intake:
         return self._take_flood(messages)
 
     def _take_flood(self, messages: list[list[bytes]]) -> list[list[bytes]]:
-        """Take the messages of a possible flood, counted by process."""
+        """Take the messages of a possible flood, counting them by process."""
         receive = self._socket.recv
         taken: Counter[str] = Counter()
-        next_checks: dict[str, float] = {}  # flooding processes: bytes taken at their next check
-        flooding: set[bytes] = set()  # the ROUTER's identities
+        next_checks: dict[str, float] = {}  # number of bytes at which each flooding process is checked next
+        flooding: set[bytes] = set()  # identities of the ROUTER socket
         with contextlib.suppress(zmq.Again):
             while True:
                 frames = [receive(_NOBLOCK, copy=False)]
@@ -78,7 +78,7 @@ class Intake:
         return [message for message in messages if message[0] not in flooding]
 
     def _end(self, frame: zmq.Frame, peer: str) -> bool:
-        """End the connection of a frame; False when it has closed, and its number may belong to another one."""
+        """End a frame's connection; False if it has closed, so that its number may belong to another one."""
         try:
             found = copy_of(source_fd(frame), self._is_ours)
             if found is None:
@@ -90,7 +90,7 @@ class Intake:
                 found.shutdown(socket.SHUT_RDWR)
         except OSError:
             return False
-        self._log(f"Ended a connection of process {process} to {self._name}: it sends and does not wait for answers.")
+        self._log(f"Ended a connection of process {process} to {self._name}: it sends without waiting for answers.")
         return True
 
     def _is_ours(self, found: socket.socket) -> bool:
@@ -98,7 +98,7 @@ class Intake:
 
 
 def source_fd(frame: zmq.Frame) -> int:
-    """Descriptor of a frame's connection, as the frame names it; -1 for none."""
+    """Descriptor of a frame's connection, as stored in the frame; -1 for none."""
     try:
         return int(frame.get(zmq.MessageOption.SRCFD))
     except zmq.ZMQError:
@@ -106,10 +106,10 @@ def source_fd(frame: zmq.Frame) -> int:
 
 
 def copy_of(fd: int, is_ours: Callable[[socket.socket], bool]) -> socket.socket | None:
-    """A duplicate of a descriptor, if it is one of our connections; else None.
+    """Return a duplicate of a descriptor if it is one of our connections, else None.
 
     Raises:
-        OSError: this process has no descriptor left.
+        OSError: this process is out of descriptors.
     """
     try:
         os.fstat(fd)
@@ -119,10 +119,10 @@ def copy_of(fd: int, is_ours: Callable[[socket.socket], bool]) -> socket.socket 
     try:
         found = socket.socket(fileno=copy)
     except OSError:
-        os.close(copy)  # no socket at all
+        os.close(copy)  # not a socket
         return None
     with contextlib.suppress(OSError):
-        found.getpeername()  # it is connected
+        found.getpeername()  # raises unless it is connected
         if is_ours(found):
             return found
     found.close()
@@ -130,7 +130,7 @@ def copy_of(fd: int, is_ours: Callable[[socket.socket], bool]) -> socket.socket 
 
 
 def _peer_of(frame: zmq.Frame) -> str:
-    """``ADDRESS:USER:GROUP:PROCESS`` of a frame's sender; empty for this process."""
+    """Return ``ADDRESS:USER:GROUP:PROCESS`` of a frame's sender; empty for this process."""
     try:
         return str(frame.get("Peer-Address"))
     except zmq.ZMQError:

@@ -1,4 +1,4 @@
-"""What a board writes of its programs: its log, the findings that ``hbrt status`` lists, and the records of runs."""
+"""What a board writes about its programs: its log, the findings in ``hbrt status``, and the records of runs."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ REPEAT_SECONDS = 60.0
 
 
 class Repeats:
-    """Limits repeated log lines: the first line of a peer in each minute is logged, the others are counted."""
+    """Limits repeated log lines: the first line about a peer in each minute is logged, the others are counted."""
 
     def __init__(self) -> None:
-        self._counts: dict[bytes, int] = {}  # peers that were logged in this minute: number of lines since
+        self._counts: dict[bytes, int] = {}  # peers logged in this minute: number of lines since then
         self._since = 0.0
 
     def suffix(self, peer: bytes, now: float) -> str | None:
-        """A suffix for a log line about a peer at a time in seconds; None when the line is counted and not logged."""
+        """Return a suffix for a log line about a peer, given the time in seconds; None if it must not be logged."""
         left_out = 0
         if now - self._since >= REPEAT_SECONDS:
             left_out = sum(self._counts.values())
             self._counts.clear()
             self._since = now
         if peer not in self._counts and len(self._counts) >= MAX_PEERS:
-            peer = b""  # peers that reconnect for each message share this entry
+            peer = b""  # shared by all peers that reconnect for each message
         if peer in self._counts:
             self._counts[peer] += 1
             return None
         self._counts[peer] = 0
-        return f" ({left_out} more were not logged, of all peers.)" if left_out else ""
+        return f" ({left_out} more, from all peers, were not logged.)" if left_out else ""
 
 
 class Journal:
-    """The board's log and its latest findings: mistakes of clients that a board would hide."""
+    """The board's log and its latest findings: clients' mistakes that a real board would hide."""
 
     def __init__(self, log_fd: int) -> None:
-        """``log_fd`` is open for appending; the cores write to it as well, so that a line is one write."""
+        """``log_fd`` must be open for appending; the cores write to it too, so each line is one write."""
         self.log_fd = log_fd
-        self.complete: Callable[[Finding], Finding] | None = None  # adds what its finder could not know
+        self.complete: Callable[[Finding], Finding] | None = None  # adds what the finder could not know
         self.on_found: Callable[[str], None] = lambda _: None  # called with each finding's line
         self.on_said: Callable[[str], None] = lambda _: None  # called with each other line
-        # When by CLOCK_MONOTONIC, and what; by program and fingerprint, the latest last.
+        # Time (CLOCK_MONOTONIC) and finding, keyed by program and fingerprint, latest last.
         self._found: dict[tuple[int, str], tuple[float, Finding]] = {}
 
     def say(self, sentence: str) -> None:
@@ -63,15 +63,15 @@ class Journal:
 
     @property
     def findings(self) -> list[Finding]:
-        """The latest findings, each mistake of a program once, the latest last."""
+        """The latest findings, each mistake of a program once, latest last."""
         return [found for _, found in self._found.values()]
 
     def of_program(self, client: int, since: float) -> list[Finding]:
-        """The findings of a program and of nobody, the latest last.
+        """Return the findings of a program and those without a program, latest last.
 
         Args:
-            client: Its id.
-            since: When it attached, by CLOCK_MONOTONIC in seconds: its id was another program's before.
+            client: Its client id.
+            since: When it attached, in seconds by CLOCK_MONOTONIC: before, its id belonged to another program.
         """
         found = self._found.values()
         return [one for at, one in found if not one.client or (one.client == client and at >= since)]
@@ -81,19 +81,19 @@ class Journal:
         self._found.clear()
 
     def find(self, kind: str, sentence: str, *places: Place, client: int = 0, times: int = 1) -> None:
-        """Keep a finding; log it the first time, and each time that its count has doubled.
+        """Keep a finding; log it the first time, and whenever its count has doubled.
 
         Args:
-            kind: Of hbrt.findings.record.KINDS.
+            kind: One of hbrt.findings.record.KINDS.
             sentence: What is wrong, with values, and what to do.
-            places: The sides of the mistake, the main one first.
+            places: The places involved, the main one first.
             client: Id of the program that made the mistake; 0 for none.
             times: How often it was found.
         """
         self.keep(Finding(kind, sentence, places, client, times))
 
     def keep(self, found: Finding) -> None:
-        """As ``find``, of a finding that another process made."""
+        """Like ``find``, for a finding made by another process."""
         found = (found if self.complete is None else self.complete(found))._replace(time=time.time())
         key = (found.client, found.fingerprint)
         _, before = self._found.pop(key, (0.0, None))
@@ -113,7 +113,7 @@ class RunRecords:
         self._records: dict[int, RunRecord] = {}  # by client
 
     def join(self, client: int, path: str) -> None:
-        """Note that a program is a part of a run; of one that is over, nobody wants to know."""
+        """Record that a program is part of a run; do nothing if the run is over."""
         with contextlib.suppress(OSError, ValueError):
             record = RunRecord(path)
             try:
@@ -124,7 +124,7 @@ class RunRecords:
             self._records[client] = record
 
     def part(self, client: int, findings: Iterable[Finding]) -> bool:
-        """Say what was found of a program that has ended; returns False when nobody of its run is there to hear it."""
+        """Record what was found in a program that has ended; return False if nobody in its run is left to read it."""
         record = self._records.pop(client, None)
         if record is None:
             return True

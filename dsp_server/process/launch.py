@@ -1,4 +1,4 @@
-"""How a server's process begins: a fork or a new interpreter, its descriptors, their limit, and its title."""
+"""How a server process starts: as a fork or a new interpreter; its descriptors, their limit, and its title."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import NoReturn
 
-MAX_FDS = 65536  # each client takes some of a server's
-_KEEP_ENVIRONMENT = "SPT_NOENV"  # setproctitle's: the title takes the place of the arguments alone
+MAX_FDS = 65536  # each client uses some of a server's descriptors
+_KEEP_ENVIRONMENT = "SPT_NOENV"  # for setproctitle: overwrite only the arguments with the title
 
 
 def fork_detached(life: Callable[[int], int], log: int) -> tuple[int, int]:
-    """Fork a process without this terminal and this process's descriptors.
+    """Fork a process without this process's terminal and descriptors.
 
     Args:
-        life: Its work, ``life(ready)``, which writes into that descriptor what this process waits for, and closes it;
-            returns its exit code.
-        log: Descriptor of the log, which becomes its standard output and error; closed here.
+        life: Its work, ``life(ready)``; it writes what this process waits for to that descriptor, closes it, and
+        returns the exit code.
+        log: Descriptor of the log, which becomes the child's standard output and error; it is closed here.
 
     Returns:
-        Its id, and the descriptor to read what it writes.
+        The child's process id, and a descriptor from which to read what it writes.
     """
     ready_read, ready_write = os.pipe()
     sys.stdout.flush()
@@ -42,17 +42,17 @@ def fork_detached(life: Callable[[int], int], log: int) -> tuple[int, int]:
         return life(ready_write)
 
     if pid == 0:
-        live(detached)  # which never returns into this process's stack
+        live(detached)  # never returns to this process's stack
     os.close(ready_write)
     os.close(log)
     return pid, ready_read
 
 
 def live(life: Callable[[], int]) -> NoReturn:
-    """Run all that a process is for, and end it at once: taking an interpreter down costs a tenth of a board's start.
+    """Do a process's work, then exit at once: shutting an interpreter down costs a tenth of a board's start.
 
     Args:
-        life: The work; returns the exit code. An error of it is logged.
+        life: The work; returns the exit code. Its exceptions are logged.
     """
     code = 3
     try:
@@ -67,39 +67,39 @@ def live(life: Callable[[], int]) -> NoReturn:
 
 
 def close_all_but(*kept: int) -> None:
-    """Close every descriptor of this process but these."""
+    """Close all descriptors of this process except these."""
     for entry in list(Path("/proc/self/fd").iterdir()):
         if int(entry.name) not in kept:
-            with contextlib.suppress(OSError):  # the descriptor of this listing is closed by now
+            with contextlib.suppress(OSError):  # the descriptor of this directory listing is already closed
                 os.close(int(entry.name))
 
 
 def start_interpreter(
     module: str, places: Sequence[int], arguments: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> int:
-    """Start a process that calls ``main()`` of a module; returns its id.
+    """Start a process that calls a module's ``main()``; return its id.
 
     Args:
         module: Name of the module.
-        places: Its descriptors 0, 1, 2 and so on; none of them may have one of these numbers here.
-        arguments: Its ``sys.argv`` after the program's name.
-        environment: Variables beside those of this process.
+        places: Descriptors to become 0, 1, 2 and so on; none may have one of these numbers in this process.
+        arguments: Its ``sys.argv`` after the program name.
+        environment: Environment variables to add to this process's own.
 
     Raises:
-        OSError: no process can be started.
+        OSError: no process could be started.
     """
     root = str(Path(__file__).resolve().parents[2])
     find = f"import sys; {root!r} in sys.path or sys.path.append({root!r})"
     argv = [sys.executable, "-P", "-u", "-c", f"{find}; from {module} import main; main()", *arguments]
     actions = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in enumerate(places)]
-    # A process group of its own: only the daemon handles the terminal's Ctrl-C.
+    # In its own process group: only the daemon handles Ctrl-C from the terminal.
     return os.posix_spawn(
         sys.executable, argv, {**os.environ, **(environment or {})}, file_actions=actions, setpgroup=0
     )
 
 
 def raise_descriptor_limit() -> None:
-    """Raise this process's limit, which those that it starts inherit, as far as it may go and is of use."""
+    """Raise this process's descriptor limit, which its children inherit, as far as permitted and useful."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MAX_FDS if hard == resource.RLIM_INFINITY else min(hard, MAX_FDS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -107,7 +107,7 @@ def raise_descriptor_limit() -> None:
 
 
 def set_title(role: str, board: str) -> None:
-    """Call this process ``hbrt <role> of board <board>``: ``hbrt daemon``, ``hbrt core 0``, ``hbrt relay``."""
+    """Title this process ``hbrt <role> of board <board>``: ``hbrt daemon``, ``hbrt core 0``, ``hbrt relay``."""
     os.environ[_KEEP_ENVIRONMENT] = "1"
     try:
         _setter()(f"hbrt {role} of board {board}")
@@ -117,12 +117,12 @@ def set_title(role: str, board: str) -> None:
 
 @cache
 def _setter() -> Callable[[str], object]:
-    """The C function of setproctitle: its package loads logging, a twentieth of a board's start in each process."""
+    """Load setproctitle's C function; its package imports logging, a twentieth of a board's start per process."""
     package = find_spec("setproctitle")
     folders = package.submodule_search_locations if package else None
     spec = PathFinder.find_spec("setproctitle._setproctitle", folders) if folders else None
     if spec is None or spec.loader is None:
-        return lambda title: title  # where it is not compiled, its package sets no title either
+        return lambda title: title  # if it is not compiled, its package cannot set a title either
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     setter: Callable[[str], object] = module.setproctitle

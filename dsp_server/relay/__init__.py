@@ -1,1 +1,1 @@
-"""``dsp_relay_server``: one client of a board that submits for many ARM processes, over ZeroMQ. See docs/relay.md."""
+"""``dsp_relay_server``: a board's client that submits for many ARM processes, over ZeroMQ. See docs/relay.md."""

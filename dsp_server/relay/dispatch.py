@@ -1,8 +1,8 @@
-"""The relay dispatcher: it makes the tasks READY that programs sent, and ends the tasks that it refuses.
+"""The relay dispatcher: makes the tasks that programs have sent READY, and ends the tasks that it refuses.
 
-The dispatcher queues a task only while its slot is SENT and holds exactly the received descriptor; it checks both under
-the claim lock. An owner that cancels a task, and a daemon that reclaims the slots of a dead client, hold that lock too.
-A frame that arrives afterwards is stale and changes nothing, whichever client has the slot by then.
+The dispatcher queues a task only if its slot is SENT and holds exactly the descriptor that arrived; it checks both
+under the claim lock. An owner that cancels a task, and a daemon that reclaims a dead client's slots, also hold it.
+A frame that arrives later is stale and changes nothing, no matter which client has the slot by then.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hbrt.trace.kinds import EventKind
 if TYPE_CHECKING:
     from hbrt.trace.ring import Ring
 
-# Of a SUBMIT: its head, ticket and task handle, then the checked fields of its REQUEST: command, priority, core mask,
+# In a SUBMIT: its head, ticket and task handle, then the checked fields of its REQUEST: command, priority, core mask,
 # owner, client.
 _CHECKED = struct.Struct(f"<{len(SUBMIT_HEAD)}sQQ16xIHHII32x")
 _HEAD = SUBMIT_HEAD
@@ -49,12 +49,12 @@ class Result(Enum):
 
 
 class RelayDispatcher:
-    """Queues the tasks of other clients.
+    """Queues other clients' tasks.
 
     Args:
-        link: The relay's own attachment; it has the cores' doorbells.
+        link: The relay's own attachment, which has the cores' doorbells.
         peers: The processes that may send, by ticket.
-        has_ended: Whether the relay is stopping or its board has ended; the dispatcher then stops waiting for the lock.
+        has_ended: Whether the relay is stopping or its board has ended; then the dispatcher stops waiting for the lock.
     """
 
     def __init__(self, link: Link, peers: dict[int, Peer], has_ended: Callable[[], bool]) -> None:
@@ -68,7 +68,7 @@ class RelayDispatcher:
         self._try_lock, self._unlock, self._mutex = self._lock.try_acquire, self._lock.release, self._lock.handle
         self._states, self._records = layout.states, layout.records
         self._targets = targets(layout, link.core_doorbells, link.urgent_bells)
-        self.is_stream = False  # the latest task is of a program that has others under way
+        self.is_stream = False  # the latest task is from a program that has other tasks in progress
         self.trace: Ring | None = None
 
     def dispatch(self, raw: bytes) -> Result:
@@ -78,7 +78,7 @@ class RelayDispatcher:
             raw: The frame.
 
         Raises:
-            ClaimLockHeldError: the relay ended while another process kept the claim lock; nothing was changed.
+            ClaimLockHeldError: the relay ended while another process held the claim lock; nothing was changed.
         """
         start_ns = 0 if self.trace is None else time.monotonic_ns()
         try:
@@ -101,14 +101,14 @@ class RelayDispatcher:
         if mm[at] != _SENT or mm[record : record + _REQUEST_BYTES] != raw[REQUEST_AT:]:
             self._unlock(mutex)
             return Result.STALE
-        # Under the lock: when cores go offline, the daemon takes it before it fails the tasks that no core can run.
+        # Under the lock: when cores go offline, the daemon takes it before failing the tasks that no core can run.
         if not is_served(mm, wanted):
             self._unlock(mutex)
             return self._refuse(raw, *unserved(self._core_count))
         mm[at] = _READY
         for announced in wanted.announced:
             mm[announced + slot] = 1
-        self._unlock(mutex)  # the unlock is the memory fence too
+        self._unlock(mutex)  # unlocking is also the memory fence
         if ring(mm, wanted) is Served.LATER and priority >= PRIORITY_URGENT:
             ring_urgently(wanted)
         if (trace := self.trace) is not None:
@@ -131,7 +131,7 @@ class RelayDispatcher:
         return Result.MALFORMED if found is None else self._refuse(raw, *found)
 
     def _refuse(self, raw: bytes, status: int, why: str) -> Result:
-        """Fail a task, if its slot still holds it."""
+        """Fail a task if its slot still holds it."""
         slot = slot_of(_CHECKED.unpack(raw)[2])
         mm, record = self._map, self._records + slot * SLOT_RECORD_BYTES
         if refusal := self._try_lock(self._mutex):

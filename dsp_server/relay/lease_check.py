@@ -1,4 +1,4 @@
-"""Verifies leases: asks the daemon which client holds one, in its own thread, so a hung daemon delays no relay."""
+"""Verifies leases by asking the daemon who holds one, in a separate thread so that a hung daemon delays no relay."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from hbrt.attach.link import Link
 from hbrt.errors import RequestRefusedError
 from hbrt.status import Status
 
-VERIFY_MS = 3000  # for the daemon to answer
-MAX_WAITING = 1024  # programs; more than the clients of a board
+VERIFY_MS = 3000  # how long the daemon may take to answer
+MAX_WAITING = 1024  # number of programs; more than a board has clients
 
 
 class VerifiedLease(NamedTuple):
     """The daemon's answer about one program.
 
     Args:
-        identity: The identity of the program's connection.
-        client: The client id that the program claims.
-        pid: Process of that client; 0 when the program does not hold the lease.
-        refusal: The reason of a refusal, else None.
+        identity: Identity of the program's connection.
+        client: The client id that the program claims to have.
+        pid: Process of that client; 0 if the program does not hold its lease.
+        refusal: Why the program is refused, or None.
     """
 
     identity: bytes
@@ -43,7 +43,7 @@ class _Question(NamedTuple):
 
 
 class LeaseVerifier:
-    """Verifies leases, one program after the other.
+    """Verifies leases, one program at a time.
 
     Args:
         link: The relay's attachment; only this object sends requests over it.
@@ -54,7 +54,7 @@ class LeaseVerifier:
         self._link = link
         self._questions: queue.Queue[_Question | None] = queue.Queue()
         self._results: deque[VerifiedLease] = deque()
-        # The time of the daemon's last timeout, and its error.
+        # When the daemon last timed out, and the error.
         self._late: tuple[float, RequestRefusedError] | None = None
         self._waiting = 0
         self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -63,11 +63,11 @@ class LeaseVerifier:
 
     @property
     def is_busy(self) -> bool:
-        """Whether programs wait for a result."""
+        """Whether any programs wait for a result."""
         return self._waiting > 0
 
     def verify_lease(self, identity: bytes, client: int, nonce: str, proof: str) -> bool:
-        """Queue a program; False when too many wait. ``fd`` becomes readable when a result is there."""
+        """Queue a program; False if too many wait. ``fd`` becomes readable once there is a result."""
         if self._waiting >= MAX_WAITING:
             return False
         self._waiting += 1
@@ -75,7 +75,7 @@ class LeaseVerifier:
         return True
 
     def results(self) -> list[VerifiedLease]:
-        """The results that are there, for the thread that called ``verify_lease``."""
+        """Return the results so far; call this in the thread that called ``verify_lease``."""
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self.fd)
         found = []
@@ -85,7 +85,7 @@ class LeaseVerifier:
         return found
 
     def close(self) -> None:
-        """Stop; waits for the request that the daemon is answering."""
+        """Stop, after waiting for the request that the daemon is answering."""
         with contextlib.suppress(queue.Empty):
             while True:
                 self._questions.get_nowait()
@@ -100,7 +100,7 @@ class LeaseVerifier:
 
     def _verify(self, question: _Question) -> VerifiedLease:
         identity, client, nonce, proof, asked_at = question
-        if self._late is not None and asked_at < self._late[0]:  # it waited as long as the request that timed out
+        if self._late is not None and asked_at < self._late[0]:  # it has waited as long as the request that timed out
             return VerifiedLease(identity, client, 0, self._late[1])
         try:
             pid: int = self._link.request("verify_lease", peer=client, nonce=nonce, proof=proof)["pid"]

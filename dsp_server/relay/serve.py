@@ -1,4 +1,4 @@
-"""The relay process: one for each board, found by its lock file, in a terminal or detached from it."""
+"""The relay process: one per board, found through its lock file, in a terminal or detached from it."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from hbrt.errors import BoardError, WrongUseError
 
 
 class RelayBusyError(WrongUseError):
-    """Another relay serves the board."""
+    """Another relay already serves the board."""
 
 
 def write_log(sentence: str) -> None:
-    """Write a line to the log of the board, or to the terminal."""
+    """Write a line to the board's log, or to the terminal."""
     stamp = time.strftime("%H:%M:%S", time.localtime())
     with contextlib.suppress(OSError):  # a full disk must not end the relay
         os.write(2, f"{stamp} relay {sentence}\n".encode("utf-8", "replace"))
 
 
 def serve(paths: BoardPaths, idle_seconds: float, on_running: Callable[[], None]) -> None:
-    """Serve as the relay of a board until a signal, the end of the board, or the idle limit.
+    """Run a board's relay until a signal, the end of the board, or the idle limit stops it.
 
     Args:
         paths: The board.
-        idle_seconds: Idle limit: the relay ends after so long without clients; 0 for never.
-        on_running: Called once, when the relay serves.
+        idle_seconds: Idle limit: the relay ends after this time without clients; 0 for never.
+        on_running: Called once the relay is serving.
 
     Raises:
-        RelayBusyError: the board has a relay. BoardError: no daemon serves the board, or it refused.
+        RelayBusyError: the board already has a relay. BoardError: no daemon serves the board, or it refused.
     """
     _refuse_second(paths)
     from dsp_server.relay.server import Relay
@@ -47,11 +47,11 @@ def serve(paths: BoardPaths, idle_seconds: float, on_running: Callable[[], None]
     link = LocalLink(paths, RELAY)
     lock = None
     try:
-        # The lock comes second: its directory belongs to the board only while the daemon runs.
+        # Take the lock second: its directory belongs to the board only while the daemon is running.
         lock = lock_file(paths.relay_lock)
         if lock is None:
             _refuse_second(paths)
-            raise RelayBusyError(f"The board {paths.name} has a relay already.")
+            raise RelayBusyError(f"Board {paths.name} already has a relay.")
         relay = Relay(link, idle_seconds, write_log)
         try:
             with ended_by_signals(relay, relay.stop):
@@ -67,7 +67,7 @@ def serve(paths: BoardPaths, idle_seconds: float, on_running: Callable[[], None]
 
 
 def start_detached(paths: BoardPaths, idle_seconds: float) -> int:
-    """Start a relay without this terminal; returns its process id, or that of the relay which serves the board.
+    """Start a relay without this terminal; return its process id, or that of the relay that already serves the board.
 
     Raises:
         BoardError: the relay could not start; the text has the relay's reason.
@@ -79,15 +79,15 @@ def start_detached(paths: BoardPaths, idle_seconds: float) -> int:
     holder = lock_holder(paths.relay_lock)
     if word == "busy" and holder is not None:
         return holder
-    raise BoardError(word or f"The relay of board {paths.name} ended before it served; see 'hbrt log'.")
+    raise BoardError(word or f"The relay of board {paths.name} exited before it was running; see 'hbrt log'.")
 
 
 def detach(paths: BoardPaths, body: Callable[[Callable[[str], None]], None]) -> tuple[int, str]:
     """Run ``body(announce)`` in a process without this terminal.
 
     Returns:
-        The process id and the announced word: the body's own, ``busy`` for a RelayBusyError, the sentence of another
-        BoardError, or nothing when the process ended without a word.
+        The process id and the announced word: the body's own, ``busy`` for a RelayBusyError, the text of another
+        BoardError, or nothing if the process ended without announcing any.
     """
     pid, ready = fork_detached(partial(serve_and_announce, body), open_log(paths))
     with open(ready, "rb") as words:  # noqa: PTH123 - a descriptor, not a path
@@ -95,10 +95,10 @@ def detach(paths: BoardPaths, body: Callable[[Callable[[str], None]], None]) -> 
 
 
 def serve_and_announce(body: Callable[[Callable[[str], None]], None], ready_fd: int) -> int:
-    """Run ``body(announce)``; ``ready_fd`` gets the word that ``detach`` describes. Returns an exit code."""
+    """Run ``body(announce)``; ``ready_fd`` gets the word that ``detach`` describes. Return an exit code."""
 
     def announce(word: str) -> None:
-        with contextlib.suppress(BrokenPipeError):  # the starter has ended
+        with contextlib.suppress(BrokenPipeError):  # the starter has exited
             os.write(ready_fd, word.encode())
         os.close(ready_fd)
 
@@ -116,11 +116,11 @@ def serve_and_announce(body: Callable[[Callable[[str], None]], None], ready_fd: 
 def _refuse_second(paths: BoardPaths) -> None:
     holder = lock_holder(paths.relay_lock)
     if holder is not None:
-        raise RelayBusyError(f"The board {paths.name} has a relay already: process {holder}. Nothing was changed.")
+        raise RelayBusyError(f"Board {paths.name} already has a relay: process {holder}. Nothing was changed.")
 
 
 def _remove_files(paths: BoardPaths, lock: int) -> None:
-    """Remove the files of this relay, unless a later daemon has removed them before and a later relay has new ones."""
+    """Remove this relay's files, unless a later daemon has removed them and a later relay has created new ones."""
     with contextlib.suppress(OSError):
         if os.path.samestat(os.fstat(lock), paths.relay_lock.lstat()):
             paths.relay.unlink(missing_ok=True)

@@ -1,9 +1,9 @@
-"""A relay: takes the tasks that many ARM processes send, and makes them READY in the slots of these processes.
+"""A relay: takes the tasks that many ARM processes send, and makes them READY in those processes' slots.
 
-One thread serves, and reads the programs' connections itself: a task costs one receive, a check under the claim lock
-and perhaps a doorbell; see task_intake.py and dispatch.py. All other talk goes over a ZeroMQ socket.
+A single thread serves, and reads the programs' connections itself: a task costs one receive, a check under the claim
+lock and perhaps a doorbell; see task_intake.py and dispatch.py. All other messages use a ZeroMQ socket.
 
-The relay has no part in the end of a task: the core rings the process, which reads its slot as in direct mode.
+The relay is not involved when a task ends: the core rings the process, which reads its slot as in direct mode.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from hbrt.status import Status
 from hbrt.trace.switch import Recorder
 
 BEAT_SECONDS = 1.0
-SILENT_SECONDS = 5.0  # a process that is silent for so long may have lost its lease
-MAX_UNREAD = 4096  # frames that wait for one process; with more it is disconnected
-MAX_CONTROL = 4096  # messages of a process that wait, while it gets no answer
+SILENT_SECONDS = 5.0  # a process that is silent for this long may have lost its lease
+MAX_UNREAD = 4096  # frames queued for one process; beyond this it is disconnected
+MAX_CONTROL = 4096  # messages of a process that wait while it gets no answer
 _QUEUED = Result.QUEUED
-# Plain integers: pyzmq's are members of enums, and this is the hot path.
+# Plain ints: pyzmq's are enum members, and this is the hot path.
 _NOBLOCK = int(zmq.NOBLOCK)
 _SNDMORE = _NOBLOCK | int(zmq.SNDMORE)
 
@@ -48,7 +48,7 @@ class Relay:
 
     Args:
         link: Its attachment to the board.
-        idle_seconds: The relay ends after so long without clients; 0 for never.
+        idle_seconds: The relay ends after this time without clients; 0 for never.
         log: Writes a sentence to the log.
     """
 
@@ -88,7 +88,7 @@ class Relay:
         """Serve until ``stop``, the end of the board, or the idle limit."""
         try:
             self._serve()
-        except ClaimLockError as error:  # the relay stopped while it waited for the lock, or cannot have it
+        except ClaimLockError as error:  # stopped while waiting for the lock, or the lock cannot be had
             self._log(f"The relay ends. {error}")
 
     def _serve(self) -> None:
@@ -98,17 +98,17 @@ class Relay:
             loop.step()
             self._tasks.work_off()
             if self._is_stream():
-                os.sched_yield()  # on one CPU the program sends more meanwhile, and no message wakes the relay
+                os.sched_yield()  # on one CPU the program sends more meanwhile, and no message has to wake the relay
 
     def _is_stream(self) -> bool:
         return self._dispatcher.is_stream
 
     def stop(self) -> None:
-        """Make ``run`` return soon; a signal handler may call it when its wake-up descriptor is watched."""
+        """Make ``run`` return soon; a signal handler may call it if its wake-up descriptor is watched."""
         self.is_stopping = True
 
     def watch(self, fd: int, on_event: Callable[[], None]) -> None:
-        """Call ``on_event()`` in the thread of ``run`` while ``fd`` is readable."""
+        """Call ``on_event()`` in the thread of ``run`` whenever ``fd`` is readable."""
         self._loop.watch(fd, on_event)
 
     def unwatch(self, fd: int) -> None:
@@ -116,7 +116,7 @@ class Relay:
         self._loop.unwatch(fd)
 
     def close(self) -> None:
-        """Send every process the reason, and close."""
+        """Tell every process why, and close."""
         status = self._link.fault or Status.HB_DSP_RELAY_LOST
         why = self._link.why_faulty() if self._link.fault else "The relay was stopped; the next call starts a new one."
         for peer in list(self._peers.values()):
@@ -135,7 +135,7 @@ class Relay:
         return self.is_stopping or self._link.is_lost()
 
     def _on_beat(self) -> None:
-        """Once a second: check that silent processes are still clients; end at the idle limit."""
+        """Once a second, check that silent processes are still clients; end at the idle limit."""
         now = time.monotonic()
         self._loop.later(BEAT_SECONDS, self._on_beat)
         self._follow_trace()
@@ -151,7 +151,7 @@ class Relay:
         elif now - self._idle_since > self._idle_seconds:
             self._log(f"The relay ends: it has had no clients for {self._idle_seconds:g} s.")
             self.is_stopping = True
-        self._receive_control()  # a send may have consumed the event that the socket has a message
+        self._receive_control()  # a send may have consumed the socket's event for a message
 
     def _follow_trace(self) -> None:
         if self._recorder.look():
@@ -160,7 +160,7 @@ class Relay:
     # -- sending and receiving
 
     def _send(self, peer: Peer, raw: bytes) -> None:
-        """Send a frame; disconnect a process that does not read, or is gone."""
+        """Send a frame; disconnect the process if it does not read or is gone."""
         try:
             self._socket.send(peer.identity, _SNDMORE)
             self._socket.send(raw, _NOBLOCK)
@@ -178,13 +178,13 @@ class Relay:
         try:
             self._socket.send_multipart((identity, raw), zmq.NOBLOCK)
         except zmq.ZMQError:
-            return  # the process did not wait for its refusal
+            return  # the process did not wait to be refused
 
     def _refuse_malformed(self, identity: bytes, why: str) -> None:
         peer = self._peers.get(identity)
-        who = f"process {peer.pid}" if peer else "a process that has not said hello"
+        who = f"process {peer.pid}" if peer else "a process that has not sent a hello"
         if (suffix := self._malformed.suffix(identity, time.monotonic())) is not None:
-            self._log(f"The relay refused a malformed message of {who}: {why}{suffix}")
+            self._log(f"The relay refused a malformed message from {who}: {why}{suffix}")
         self._refuse(identity, Status.HB_DSP_INVALID_ARGUMENT, why)
 
     def _receive_control(self) -> None:
@@ -194,7 +194,7 @@ class Relay:
                 if len(frames) == 1:
                     self._on_frame(identity, frames[0])
                 else:
-                    self._refuse_malformed(identity, "A message is one frame; more came.")
+                    self._refuse_malformed(identity, "A message must be one frame; got more.")
 
     def _on_frame(self, identity: bytes, raw: bytes) -> None:
         peer = self._peers.get(identity)
@@ -212,16 +212,16 @@ class Relay:
             self._on[message.kind](peer, message.fields)
 
     def _lease_holder(self, client: int) -> int:
-        """Process of a client, 0 for none; from the client table, since a hung daemon would not answer."""
+        """Process of a client, 0 for none; read from the client table, since a hung daemon would not answer."""
         at = self._link.ddr.layout.client(client) + CLIENT_PID
         return int.from_bytes(self._link.ddr.map[at : at + 4], "little")
 
     def _on_hello(self, identity: bytes, message: Message) -> None:
         if not self._verifier.verify_lease(identity, *message.fields):
-            self._refuse(identity, Status.HB_DSP_RELAY_LOST, "Too many programs say hello to the relay; try again.")
+            self._refuse(identity, Status.HB_DSP_RELAY_LOST, "Too many programs are connecting; try again.")
 
     def _on_verified(self) -> None:
-        """Admit or refuse the processes whose leases are verified."""
+        """Admit or refuse the processes whose leases have been verified."""
         for verified in self._verifier.results():
             try:
                 self._admit(verified)
@@ -235,25 +235,25 @@ class Relay:
         identity, client, pid, _ = verified
         peer = Peer(identity, client, pid)
         for other in [other for other in self._peers.values() if other.client == client or other.identity == identity]:
-            self._discard(other)  # the process has connected anew
+            self._discard(other)  # the process has reconnected
         self._peers[identity] = self._by_ticket[peer.ticket] = peer
         self._loop.watch(peer.pidfd, lambda: self._discard(peer))
         self._send(peer, encode(RelayFrame.WELCOME, os.getpid(), peer.ticket))
 
     def _on_task(self, raw: bytes) -> bool:
-        """Queue a task; False for a message of a sender that is not a program of this relay."""
+        """Queue a task; False if the sender is not a program of this relay."""
         result = self._dispatcher.dispatch(raw)
         return result is _QUEUED or self._on_not_queued(result, raw)
 
     def _on_not_queued(self, result: Result, raw: bytes) -> bool:
-        """Report a refused task. A stale one needs no report; a malformed one is logged."""
+        """Report a refused task. Stale ones need no report; malformed ones are logged."""
         if result is Result.MALFORMED:
             return self._on_malformed_task(raw)
         _, ticket, handle, *_ = SUBMIT.unpack(raw)
         peer = self._by_ticket.get(ticket)
         if peer is None:
             if (suffix := self._malformed.suffix(b"unknown", time.monotonic())) is not None:
-                self._log(f"The relay received a task of a process that it does not know.{suffix}")
+                self._log(f"The relay received a task from an unknown process.{suffix}")
             return False
         if result is Result.REFUSED:
             self._send(peer, encode(RelayFrame.END, handle))
@@ -264,7 +264,7 @@ class Relay:
         return True
 
     def _on_malformed_task(self, raw: bytes) -> bool:
-        """Decode a frame that ``SUBMIT.pack`` did not make: another msgpack may encode a task in other bytes."""
+        """Decode a frame that ``SUBMIT.pack`` did not make: another msgpack may encode a task differently."""
         try:
             kind, fields = decode(raw, CLIENT_SAYS)
         except MalformedMessageError as error:

@@ -1,6 +1,6 @@
-"""The connections on which programs send tasks: a message is a task, read by the thread that queues it.
+"""The connections on which programs send tasks: each message is a task, read by the thread that queues it.
 
-The kernel bounds what waits: a program that sends faster than the relay reads waits in its own write.
+The kernel limits the backlog: a program that sends faster than the relay reads is blocked in its own write.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from hbrt.board.private_files import FILE_MODE
 from hbrt.ddr.layout import SLOT_COUNT
 
 MAX_AHEAD = SLOT_COUNT
-MAX_AT_ONCE = 64  # messages of one program, before the others have their turn
-MAX_BYTES = 256  # of a task, also of one that another msgpack wrote; a longer message is cut
-RETRY_SECONDS = 0.1  # for a descriptor
+MAX_AT_ONCE = 64  # messages from one program before the others get their turn
+MAX_BYTES = 256  # per task, even if encoded by another msgpack; longer messages are truncated
+RETRY_SECONDS = 0.1  # retry interval when out of descriptors
 
 
 class TaskIntake:
     """The listening socket and its connections.
 
     Args:
-        loop: Reads them.
-        path: The socket's file; one that is left there is replaced.
-        on_task: Takes a message; False ends the connection that it came by.
-        is_stream: Whether more messages may wait behind that one.
+        loop: Event loop that reads them.
+        path: The socket's file; a leftover one is replaced.
+        on_task: Receives a message; if it returns False, the connection that the message came on is closed.
+        is_stream: Whether more messages may be waiting behind that one.
         log: Writes a sentence to the log.
     """
 
@@ -43,7 +43,7 @@ class TaskIntake:
         log: Callable[[str], None],
     ) -> None:
         self._loop, self._on_task, self._is_stream, self._log = loop, on_task, is_stream, log
-        self._connections: dict[socket.socket, deque[bytes]] = {}  # with the messages that were read ahead
+        self._connections: dict[socket.socket, deque[bytes]] = {}  # with the messages that have been read ahead
         self._has_read_ahead = False
         path.unlink(missing_ok=True)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -57,10 +57,10 @@ class TaskIntake:
         try:
             connection, _ = self._listener.accept()
         except BlockingIOError:
-            return  # the program is gone again
+            return  # the program is already gone
         except OSError as error:
-            self._log(f"The relay cannot accept a program: {error.strerror}. It tries again.")
-            self._loop.unwatch(self._listener.fileno())  # which stays readable
+            self._log(f"The relay cannot accept a program: {error.strerror}. It will retry.")
+            self._loop.unwatch(self._listener.fileno())  # it stays readable
             self._loop.later(RETRY_SECONDS, lambda: self._loop.watch(self._listener.fileno(), self._accept))
             return
         connection.setblocking(False)
@@ -68,7 +68,7 @@ class TaskIntake:
         self._loop.watch(connection.fileno(), partial(self._receive, connection))
 
     def _receive(self, connection: socket.socket) -> None:
-        """Take what waits; the loop calls again while there is more."""
+        """Take the waiting messages; the loop calls this again if there are more."""
         ahead = self._connections[connection]
         for _ in range(MAX_AT_ONCE):
             try:
@@ -84,18 +84,18 @@ class TaskIntake:
                 return
 
     def read_ahead(self) -> None:
-        """Read what waits, for later: for use while a task waits.
+        """Read waiting messages ahead, for later: for use while a task waits.
 
-        A signal's handler may send tasks in a program that holds the claim lock, for which the relay waits.
+        A signal handler may send tasks in a program that holds the claim lock while the relay waits for the lock.
         """
         self._has_read_ahead = True
         for connection, ahead in self._connections.items():
-            with contextlib.suppress(OSError):  # the next read has it again
+            with contextlib.suppress(OSError):  # the next read will report it again
                 while len(ahead) < MAX_AHEAD and (raw := connection.recv(MAX_BYTES)):
                     ahead.append(raw)
 
     def work_off(self) -> None:
-        """Take what was read ahead."""
+        """Process the messages that were read ahead."""
         while self._has_read_ahead:
             late = [connection for connection, ahead in self._connections.items() if ahead]
             self._has_read_ahead = bool(late)
@@ -108,7 +108,7 @@ class TaskIntake:
         connection.close()
 
     def close(self) -> None:
-        """End all connections; what was sent and not read is lost."""
+        """End all connections; messages sent but not read are lost."""
         for connection in list(self._connections):
             self._end(connection)
         self._loop.unwatch(self._listener.fileno())

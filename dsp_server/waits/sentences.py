@@ -320,7 +320,7 @@ def _on_core(index: Index, before: Index, core: Core) -> str:
         parts.append(f"no progress there for {span(core.still_s)}")
     if core.health == "stalled" and not core.is_stopped:
         parts.append(
-            f"it has not beaten for {span(core.silent_s)}, since it is in C code that keeps the interpreter's lock"
+            f"it has had no heartbeat for {span(core.silent_s)}, since it is in C code that holds the interpreter lock"
         )
     if task.limit_s and task.ran_s > LONG_STILL_SECONDS:
         parts.append(f"the watchdog ends it after {span(task.limit_s)}")

@@ -49,7 +49,7 @@ VERBS: dict[str, Verb] = {
     "rm": Verb("dsp_server.commands.ps:rm", "Remove the log and the directory of a stopped board."),
     "prune": Verb("dsp_server.commands.ps:prune", "Remove the logs and directories of all your stopped boards."),
     "ops": Verb("dsp_server.commands.ops:command", "List the commands that a board's image registered."),
-    "mem": Verb("dsp_server.commands.mem:command", "Show a board's DDR and the blocks that are allocated."),
+    "mem": Verb("dsp_server.commands.mem:command", "Show a board's DDR and the allocated blocks."),
     "log": Verb("dsp_server.commands.log:command", "Print a board's log, or follow it."),
     "inject": Verb(
         "dsp_server.commands.inject:command",

@@ -189,8 +189,8 @@ CASES: dict[str, Case] = {
     "core 64": Case("stop_core", {"core": 64}, BAD),
     "core that runs": Case("start_core", {"core": 0}, Status.HB_DSP_INVALID_ARGUMENT, "already running"),
     "image with a NUL": Case("restart", {"image": "/etc/\0passwd"}, BAD, "NUL"),
-    "image that is a directory": Case("restart", {"image": "/"}, Status.HB_DSP_INVALID_ARGUMENT, "is not a file"),
-    "image that is a device": Case("restart", {"image": "/dev/zero"}, Status.HB_DSP_INVALID_ARGUMENT, "is not a file"),
+    "image that is a directory": Case("restart", {"image": "/"}, Status.HB_DSP_INVALID_ARGUMENT, "a regular file"),
+    "image that is a device": Case("restart", {"image": "/dev/zero"}, Status.HB_DSP_INVALID_ARGUMENT, "a regular file"),
     "image that is not there": Case("restart", {"image": "/no/such.py"}, Status.HB_DSP_INVALID_ARGUMENT),
     "image of 10000 letters": Case("restart", {"image": "x" * 10_000}, BAD, "at most 4096"),
 }

@@ -259,7 +259,7 @@ def test_running_that_no_core_runs_is_settled(hostile: Hostile, core: int) -> No
     hostile.be(State.RUNNING)
     status, text = hostile.outcome()
     assert status == Status.HB_DSP_CORE_LOST
-    assert text == "No core runs the task, although its slot says so: something other than a core wrote there."
+    assert text == "No core is running the task, although its slot says so: something other than a core wrote there."
     hostile.nobody_was_harmed()
 
 

@@ -1,1 +1,1 @@
-"""``hbrt doctor``: one file for each group of checks."""
+"""``hbrt doctor``: one file per group of checks."""

@@ -1,4 +1,4 @@
-"""The boards that a user has: running ones with their cores, files that dead daemons left, boards on other machines."""
+"""A user's boards: running ones and their cores, files left behind by dead daemons, boards on other machines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ANSWER_SECONDS = 5.0
 
 
 def boards(*, clean: bool) -> Iterator[Check]:
-    """Check the home of the boards and each board in it; ``clean`` removes the files of dead ones."""
+    """Check the directory of the boards and each board in it; ``clean`` removes the files of dead ones."""
     place = home()
     try:
         found = boards_in(place)
@@ -32,10 +32,10 @@ def boards(*, clean: bool) -> Iterator[Check]:
         yield Check("boards", Level.OK, f"none yet; the first start creates {place}")
         return
     except OSError as error:
-        yield Check("boards", Level.FAIL, f"{place}: {error.strerror}", "Set HBRT_HOME to a directory of yours.")
+        yield Check("boards", Level.FAIL, f"{place}: {error.strerror}", "Set HBRT_HOME to a directory that you own.")
         return
     for paths in found:
-        with contextlib.suppress(FileNotFoundError):  # it ended while we looked
+        with contextlib.suppress(FileNotFoundError):  # ended since it was listed
             yield from _board(paths, clean=clean)
 
 
@@ -44,7 +44,7 @@ def _mode(name: str, path: Path) -> Check:
     mode = stat.S_IMODE(info.st_mode)
     found = f"{path}, user {info.st_uid}, mode {mode:o}"
     if info.st_uid != os.getuid():
-        return Check(name, Level.WARN, found, "It is another user's: set HBRT_HOME to a directory of yours.")
+        return Check(name, Level.WARN, found, "It belongs to another user: set HBRT_HOME to a directory that you own.")
     return Check(name, Level.OK, found)
 
 
@@ -70,7 +70,7 @@ def _board(paths: BoardPaths, *, clean: bool) -> Iterator[Check]:
 
 
 def _running(paths: BoardPaths, pid: int, shown: str) -> Iterator[Check]:
-    """A board that has a daemon, and each of its cores that is not well."""
+    """Check a board that has a daemon, and report each of its cores that is not well."""
     name = f"board {paths.name}"
     try:
         status = ask(paths, "status", ANSWER_SECONDS)
@@ -91,11 +91,11 @@ def _running(paths: BoardPaths, pid: int, shown: str) -> Iterator[Check]:
     for core in status["cores"]:
         if core["health"] in HEALTHY or core["next"]:
             continue
-        # A user wants a stopped core to be offline.
+        # A stopped core is offline because a user wanted it so.
         level = Level.WARN if core["health"] == "offline" else Level.FAIL
-        advice = f"'hbrt restart --core {core['core']}{how_to_name(paths)}' starts it again."
+        advice = f"'hbrt restart --core {core['core']}{how_to_name(paths)}' restarts it."
         if core["health"] == "stuck":
-            advice = f"'hbrt why{how_to_name(paths)}' says where it is and who waits for it. {advice}"
+            advice = f"'hbrt why{how_to_name(paths)}' shows where it is stuck and who waits for it. {advice}"
         yield Check(f"{name} core {core['core']}", level, core["problem"].rstrip("."), advice)
 
 
@@ -108,7 +108,7 @@ def _offline(paths: BoardPaths, shown: str, *, clean: bool) -> Check:
         return Check(name, Level.OK, f"offline; {shown}")
     if not clean:
         found = f"its daemon died and left {', '.join(left)}; {shown}"
-        return Check(name, Level.WARN, found, "Run 'hbrt doctor --clean' to remove it.")
+        return Check(name, Level.WARN, found, "Run 'hbrt doctor --clean' to remove them.")
     try:
         removed = remove_stopped(paths, keep_log=not is_private)
     except BoardError as error:
@@ -117,7 +117,7 @@ def _offline(paths: BoardPaths, shown: str, *, clean: bool) -> Check:
 
 
 def remote_board() -> Iterator[Check]:
-    """Whether the boards that HBRT_BOARD and HBRT_ROUTE name on other machines can be used; nothing without any."""
+    """Check the boards on other machines that HBRT_BOARD and HBRT_ROUTE name, if any."""
     try:
         board = board_ref()
     except WrongUseError as error:
@@ -135,7 +135,7 @@ def remote_board() -> Iterator[Check]:
 
 
 def _answering(setting: str, board: RemoteBoard) -> Check:
-    """Whether the relay or the farm at an address answers, and whether there are the keys that it wants."""
+    """Whether the relay or farm at an address answers, and whether the keys that it requires exist."""
     from hbrt.remote.keys import KeysError, default_directory, program_keys
     from hbrt.remote.probe import mechanism
 
@@ -145,10 +145,8 @@ def _answering(setting: str, board: RemoteBoard) -> Check:
             program_keys(default_directory())
     except (RequestRefusedError, KeysError) as error:
         return Check(setting, Level.FAIL, f"{board.name} cannot be used: {str(error).rstrip('.')}")
-    how = f"with keys, as there are in {default_directory()}" if has_keys else "without keys"
+    how = f"with keys (there are some in {default_directory()})" if has_keys else "without keys"
     kind, verb = (
-        ("farm", "hbrt farm status' lists its boards")
-        if board.is_leased
-        else ("relay", "hbrt status' looks at its board")
+        ("farm", "hbrt farm status' lists its boards") if board.is_leased else ("relay", "hbrt status' shows its board")
     )
     return Check(setting, Level.OK, f"a {kind} answers at {board.name}, {how}; '{verb}")

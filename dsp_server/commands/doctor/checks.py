@@ -33,18 +33,18 @@ EXTRAS = {
     "layout": ("'hbrt op check-layout' of C files", _UNUSABLE),
     "pointcloud": ("point clouds", "run without it, several times slower"),
 }
-"""Packages for the users of boards: the purpose of each, and what does not work without it."""
+"""Packages for users of boards: what each is for, and what happens without it."""
 GUESTS = {
     "farm": "many boards: 'hbrt farm', arm_client.farm",
     "fastrpc": "FastRPC: its programs and images, 'hbrt idl'",
     "rdk": "programs of RDK boards: hobot_dnn, hbm_runtime, Hobot.GPIO and others",
     "rknn": "RKNN: rknn_api.h, rknn.api, rknnlite, RGA",
 }
-"""Distributions beside hbrt, by their extra: the purpose of each."""
+"""Distributions beside hbrt, by extra: what each is for."""
 
 
 class Level(StrEnum):
-    """How a check came out."""
+    """The result of a check."""
 
     OK = "ok"
     WARN = "warn"
@@ -52,7 +52,7 @@ class Level(StrEnum):
 
 
 class Check(NamedTuple):
-    """One line of the report: the result and, unless it is good, the remedy."""
+    """One line of the report: the result and, unless all is well, the remedy."""
 
     name: str
     level: Level
@@ -80,7 +80,7 @@ def installation() -> Iterator[Check]:
 
 
 def environment() -> Iterator[Check]:
-    """The settings that are given; a name that is misspelled would otherwise go unnoticed."""
+    """Check the settings that are set; a misspelled name would otherwise go unnoticed."""
     known = [setting.name for setting in settings.TABLE]
     for name in sorted(name for name in os.environ if name.startswith("HBRT_") and name not in known):
         near = difflib.get_close_matches(name, known, 1, cutoff=0.8)
@@ -96,7 +96,7 @@ def environment() -> Iterator[Check]:
 
 
 def profile() -> Iterator[Check]:
-    """The constants of the modelled board."""
+    """Check the constants of the modeled board."""
     try:
         found = active()
     except settings.BadSettingError as error:
@@ -111,7 +111,7 @@ def _packages() -> Iterator[Check]:
         requirements = importlib.metadata.requires("hbrt") or []
     except importlib.metadata.PackageNotFoundError:
         yield Check(
-            "package hbrt", Level.WARN, "not installed: it runs from its source", "Run 'pip install -e .' there."
+            "package hbrt", Level.WARN, "not installed: it runs from its source tree", "Run 'pip install -e .' there."
         )
         return
     for requirement in requirements:
@@ -122,7 +122,7 @@ def _packages() -> Iterator[Check]:
 
 
 def extras() -> Iterator[Check]:
-    """Whether the packages of each extra for users are there."""
+    """Check whether the packages of each extra for users are installed."""
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         requirements = importlib.metadata.requires("hbrt") or []
         for name, (use, without) in EXTRAS.items():
@@ -133,14 +133,14 @@ def extras() -> Iterator[Check]:
 
 
 def guest(name: str, use: str) -> Check:
-    """Whether the distribution of an extra is there; the core is whole without it.
+    """Check whether an extra's distribution is installed; the core works without it.
 
     Args:
-        name: Of the extra.
-        use: What it is for.
+        name: Name of the extra.
+        use: What the extra is for.
     """
     distribution = f"hbrt-{name}"
-    how = f"To have it, {how_to_install(name, is_guest=True)}."
+    how = f"To get it, {how_to_install(name, is_guest=True)}."
     try:
         version, ours = importlib.metadata.version(distribution), importlib.metadata.version("hbrt")
     except importlib.metadata.PackageNotFoundError:
@@ -151,7 +151,7 @@ def guest(name: str, use: str) -> Check:
 
 
 def _hexagon() -> Check:
-    """The compiler and the QEMU of images as Hexagon code; a board is whole without them."""
+    """Check the compiler and QEMU for images of Hexagon code; boards work without them."""
     has_compiler = importlib.util.find_spec("ziglang") is not None
     found_qemu = qemu()
     missing = [] if has_compiler else [how_to_install("hexagon")]
@@ -159,32 +159,32 @@ def _hexagon() -> Check:
     found = (
         f"ziglang, and {found_qemu}"
         if not missing
-        else f"not complete (optional), for images as Hexagon code: {', and '.join(missing)}"
+        else f"not complete (optional), for images of Hexagon code: {', and '.join(missing)}"
     )
     return Check("hexagon", Level.OK, found)
 
 
 def extra(name: str, use: str, requirements: list[str], without: str = _UNUSABLE) -> Check:
-    """Whether the packages of an extra are there, and not too old; a board runs without them.
+    """Check whether an extra's packages are installed and recent enough; boards run without them.
 
     Args:
-        name: Of the extra.
+        name: Name of the extra.
         use: What needs it.
-        requirements: Those of the project, as its metadata has them.
-        without: What ``use`` does when it has not got them.
+        requirements: The project's requirements, as in its metadata.
+        without: What happens to ``use`` without them.
     """
     matches = [_REQUIREMENT.match(one) for one in requirements if (of := _EXTRA.search(one)) and of[1] == name]
     checks = [(match, package(match[1], match[2])) for match in matches if match]
     bad = [(match, check) for match, check in checks if check.level is not Level.OK]
     if not bad:
-        return Check(f"extra {name}", Level.OK, f"all of it, for {use}")
+        return Check(f"extra {name}", Level.OK, f"complete, for {use}")
     found = ", ".join(f"{match[1]} is {check.found}" for match, check in bad)
     wanted = " ".join(f'"{match[1]}>={match[2]}"' for match, _ in bad)
     return Check(f"extra {name}", Level.WARN, f"{found}: {use} {without}", f"Run 'pip install {wanted}'.")
 
 
 def package(name: str, floor: str) -> Check:
-    """Whether an installed package is there, and not older than ``floor``."""
+    """Check whether a package is installed and not older than ``floor``."""
     try:
         version = importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -215,6 +215,6 @@ def _program() -> Check:
             "program hbrt", Level.WARN, "not on PATH", "Activate its virtual environment, or use 'python -m hbrt'."
         )
     if ours.exists() and not ours.samefile(program):
-        advice = f"'hbrt' on PATH is another installation's than this one's ({ours}); activate the one that you mean."
+        advice = f"'hbrt' on PATH belongs to a different installation than this one ({ours}); activate the right one."
         return Check("program hbrt", Level.WARN, program, advice)
     return Check("program hbrt", Level.OK, program)

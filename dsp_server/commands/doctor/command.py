@@ -19,11 +19,11 @@ _COLUMNS = (
 
 
 @click.command(epilog="Example: hbrt doctor --clean")
-@click.option("--clean", is_flag=True, help="Remove what boards whose daemon has died left; logs of named boards stay.")
-@click.option("--extras", "only_extras", is_flag=True, help="Show only which extras of hbrt are installed.")
+@click.option("--clean", is_flag=True, help="Remove files of boards with a dead daemon; keep named boards' logs.")
+@click.option("--extras", "only_extras", is_flag=True, help="Show only which of hbrt's extras are installed.")
 @reports
 def command(*, clean: bool, only_extras: bool) -> Report:
-    """Check what a board needs (the installation, settings, the kernel, memory), and the boards that run.
+    """Check what a board needs (the installation, settings, the kernel, memory), and the boards that exist.
 
     The exit code is 3 if a check fails; warnings do not count.
     """

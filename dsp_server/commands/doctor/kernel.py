@@ -1,4 +1,4 @@
-"""What ``hbrt doctor`` asks of the kernel: CPUs, the things that a board is made of, and room."""
+"""The kernel checks of ``hbrt doctor``: CPUs, the kernel objects that a board is made of, and free memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LITTLE_DISK_BYTES = 64 << 20
 
 
 def kernel() -> Iterator[Check]:
-    """CPUs, and the things of the kernel that a board is made of."""
+    """Check the CPUs and the kernel objects that a board is made of."""
     usable, present = len(os.sched_getaffinity(0)), os.cpu_count() or 1
     cpus = f"{usable} of {present} may be used"
     advice = "A board works on one CPU: its processes then take turns, and none polls before it sleeps."
@@ -39,12 +39,12 @@ def kernel() -> Iterator[Check]:
         (
             "claim lock",
             _probe_claim_lock,
-            "Cores claim tasks under a robust mutex in shared memory: a C library and a kernel with futexes.",
+            "Cores claim tasks under a robust mutex in shared memory; this needs a libc and a kernel with futexes.",
         ),
         (
             "board lock",
             _probe_lock,
-            "One daemon a board needs file locks in the boards' home: choose another HBRT_HOME.",
+            "A board's daemon locks a file in the boards' directory: choose another HBRT_HOME.",
         ),
     ):
         yield _probed(name, probe, missing)
@@ -52,7 +52,7 @@ def kernel() -> Iterator[Check]:
     are_enough = soft == resource.RLIM_INFINITY or soft >= FEW_DESCRIPTORS
     level = Level.FAIL if soft < FEWEST_FDS else Level.WARN
     advice = "Raise it with 'ulimit -n 1024': each client takes some."
-    yield judged("descriptors", f"{soft} a process", is_good=are_enough, advice=advice, level=level)
+    yield judged("descriptors", f"{soft} per process", is_good=are_enough, advice=advice, level=level)
 
 
 def _probed(name: str, probe: Callable[[], str], missing: str) -> Check:
@@ -88,7 +88,7 @@ def _probe_pidfd() -> str:
 
 
 def _probe_claim_lock() -> str:
-    """A holder that dies, however it dies, must let the lock of a board's task table go."""
+    """Check that a holder of the task table's lock releases it when it dies, no matter how."""
     fd = os.memfd_create("hbrt-doctor", os.MFD_CLOEXEC)
     try:
         os.ftruncate(fd, PAGE_BYTES)
@@ -105,11 +105,11 @@ def _probe_claim_lock() -> str:
         raise OSError("stays locked when its holder dies")
     lock.acquire_slowly(refusal)
     lock.release(lock.handle)
-    return "survives the death of its holder"
+    return "released when its holder dies"
 
 
 def _probe_lock() -> str:
-    """The lock of a board's daemon, in the boards' home; nearest directory that is there when the home is not."""
+    """Check the lock of a board's daemon, in the boards' directory or the nearest existing parent directory."""
     place = _nearest(home())
     with tempfile.TemporaryDirectory(prefix=".doctor-", dir=place) as directory:
         paths = BoardPaths(Path(directory))
@@ -120,14 +120,14 @@ def _probe_lock() -> str:
             return f"works in {place}"
         finally:
             os.close(held)
-    raise OSError("two holders had one lock")
+    raise OSError("two holders got the same lock")
 
 
 def memory() -> Iterator[Check]:
-    """Room for the DDR, and how the kernel backs it: information, since the DDR takes only what is touched."""
+    """Report free memory and how the kernel backs the DDR; never fails, as the DDR uses only what is touched."""
     available = _meminfo().get("MemAvailable", 0)
     wanted = settings.size_bytes("HBRT_DDR")
-    found = f"{format_size(available)} available; a board's DDR of {format_size(wanted)} takes what is touched"
+    found = f"{format_size(available)} available; a board's DDR of {format_size(wanted)} uses only what is touched"
     yield Check("memory", Level.OK, found)
     place = _nearest(home())
     is_good = shutil.disk_usage(place).free >= LITTLE_DISK_BYTES
@@ -141,7 +141,7 @@ def memory() -> Iterator[Check]:
 
 
 def _nearest(place: Path) -> Path:
-    """The directory itself, or the nearest one above it that is there."""
+    """Return the directory itself, or the nearest existing one above it."""
     while not place.is_dir():
         place = place.parent
     return place
@@ -161,7 +161,7 @@ def _free(path: Path) -> str:
 
 
 def _chosen(path: Path) -> str:
-    """The word in brackets of a file such as ``always [madvise] never``."""
+    """Return the word in brackets in a file such as ``always [madvise] never``."""
     try:
         match = re.search(r"\[(\w+)\]", path.read_text(encoding="ascii"))
     except OSError:

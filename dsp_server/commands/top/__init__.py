@@ -1,1 +1,1 @@
-"""``hbrt top``: a board while it works."""
+"""``hbrt top``: watch a board at work."""

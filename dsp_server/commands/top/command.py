@@ -1,4 +1,4 @@
-"""``hbrt top``: a board while it works: cores, commands, queue, programs."""
+"""``hbrt top``: watch a board at work: cores, commands, queue, programs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hbrt.cli.report import Report, is_json, reports
 from hbrt.control.ask import look_at
 
 INTERVAL_SECONDS = 1.0
-FIRST_SECONDS = 0.2  # until the first rates
+FIRST_SECONDS = 0.2  # until the first rates appear
 
 
 @click.command(epilog="Example: hbrt top --interval 2")
@@ -34,13 +34,13 @@ FIRST_SECONDS = 0.2  # until the first rates
 )
 @reports
 def command(board: BoardPaths, interval: float) -> Report | None:
-    """Watch a board: its cores, its commands with calls per second and percentiles, what waits, and who holds memory.
+    """Watch a board: its cores; its commands with calls per second and percentiles; what waits; who holds memory.
 
-    LAST OP is the op that a core finished last: its modelled time, the time of its copies with the share that was
-    hidden behind computing, and where its cycles went.
+    LAST OP is the last op that a core finished: its modeled time, the time of its copies and the share of it hidden
+    behind computation, and where its cycles went.
 
-    Lines show the last minute of load, tasks per second and median run time. An op that has taken 100 times the median
-    of its command stands out. The keys c, r, w and f sort the commands by calls, run time, waiting time and failures; q
+    Lines show load, tasks per second and median run time over the last minute. An op that has taken 100 times its
+    command's median stands out. Keys c, r, w and f sort the commands by calls, run time, waiting time and failures; q
     quits. All other times are measured on this machine. With --json or without a terminal, it prints one sample.
     """
     with look_at(board) as daemon:
@@ -73,7 +73,7 @@ def _watch(look: Callable[[], Sample], interval: float) -> None:
 
 @contextmanager
 def _keys() -> Iterator[Callable[[float], str]]:
-    """Yields a function that waits this many seconds for a key and returns it, or an empty text."""
+    """Yield a function that waits up to this many seconds for a key, and returns it or an empty string."""
     import termios
     import tty
 

@@ -1,4 +1,4 @@
-"""Samples of a board for ``hbrt top`` and ``hbrt web``: of two states, and of the tasks that ended between them."""
+"""Samples of a board for ``hbrt top`` and ``hbrt web``, from two states and the tasks that ended in between."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 SORTS = {"c": "calls_per_s", "r": "ran_p50_ns", "w": "waited_p50_ns", "f": "failed"}
-"""The column that each key sorts the commands by."""
-MAX_TASKS = 2000  # of a span, for the percentiles: more would keep the daemon busy
-OF_DAEMON = 16  # tasks of a span that no core has counted: failed by the daemon, or ended since the look
+"""For each key, the column that it sorts the commands by."""
+MAX_TASKS = 2000  # per time span, for the percentiles: more would keep the daemon busy
+OF_DAEMON = 16  # tasks in a span that no core has counted: failed by the daemon, or ended since the last sample
 
 
 class Sample(NamedTuple):
-    """The work of a board in a time span, and its state at the end."""
+    """A board's work during a time span, and its state at the end."""
 
     board: str
     seconds: float
     calls_per_s: float
     ready: int
     running: int
-    waiting: list[dict[str, int]]  # priority and tasks, the highest first
+    waiting: list[dict[str, int]]  # priority and number of tasks, highest priority first
     oldest_waiting: dict[str, Any] | None
     memory: dict[str, Any]
     cores: list[dict[str, Any]]
@@ -30,7 +30,7 @@ class Sample(NamedTuple):
 
 
 def newest_of(tasks: Sequence[Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:
-    """The newest op of each core among tasks in the order of their ends."""
+    """Return each core's newest op, given tasks in the order in which they ended."""
     return {task["core"]: task for task in tasks if task["started_ns"]}
 
 
@@ -41,17 +41,17 @@ def sample_of(
     seconds: float,
     newest: Mapping[int, Mapping[str, Any]],
 ) -> Sample:
-    """A sample.
+    """Compute a sample.
 
     Args:
-        status: The answer of the request ``status`` now.
-        before: Its answer at the beginning of the span.
-        ended: Tasks that ended in the span, as the request ``tasks`` lists them; of very many the newest.
-        seconds: The span.
-        newest: As of ``newest_of``, also of tasks that ended before the span.
+        status: The answer to the request ``status`` now.
+        before: The answer to it at the beginning of the span.
+        ended: Tasks that ended in the span, as the request ``tasks`` lists them; only the newest if there are many.
+        seconds: Length of the span.
+        newest: The result of ``newest_of``, including tasks that ended before the span.
     """
     counts = {core["core"]: core for core in before["cores"]}
-    running = {one["core"]: one for one in reversed(status["running"])}  # of two, the interrupted one
+    running = {one["core"]: one for one in reversed(status["running"])}  # if there are two, the interrupted one
     cores = []
     for core in status["cores"]:
         first = counts.get(core["core"], core)
@@ -69,7 +69,7 @@ def sample_of(
             }
         )
     calls_per_s = sum(core["tasks_per_s"] for core in cores)
-    # When more tasks have ended than a board keeps, each kept one counts for several.
+    # If more tasks have ended than a board keeps, each task that was kept counts as several.
     share = calls_per_s / len(ended) if ended else 0.0
     by_command: dict[tuple[int, str, str], list[Mapping[str, Any]]] = {}
     for task in ended:
@@ -90,19 +90,19 @@ def sample_of(
 
 
 def key_of(task: Mapping[str, Any]) -> tuple[int, str, str]:
-    """What the times of a task are those of: its command, its op's or model's name, and the kind of its core."""
+    """Key to group a task's times by: its command, the name of its op or model, and the kind of its core."""
     return task["cmd"], task["name"], task["kind"]
 
 
 def _last(task: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """What an op was, and what it takes on the board."""
+    """Describe an op, and how long it takes on the board."""
     if task is None:
         return None
     return {key: value for key, value in task.items() if key in {"cmd", "name", "kind"} or key.startswith("modelled_")}
 
 
 def _busy(core: Mapping[str, Any], before: Mapping[str, Any], runs: Mapping[str, Any] | None, seconds: float) -> float:
-    """Share of the span in ops, 0 to 1; a core counts an op when it ends."""
+    """Return the share of the span spent in ops, 0 to 1; a core counts an op when it ends."""
     ended_s: float = max(0, core["busy_ns"] - before["busy_ns"]) / 1e9
     now_s: float = runs["age_s"] if runs else 0.0
     return min(1.0, max(ended_s, now_s) / seconds)
@@ -122,7 +122,7 @@ def _command(tasks: Sequence[Mapping[str, Any]], calls_per_s: float) -> dict[str
 
 
 def percentile(ordered: Sequence[int], percent: int) -> int:
-    """The smallest value that so many per cent of the values do not pass: nearest rank.
+    """Return the nearest-rank percentile: the smallest value not exceeded by ``percent`` percent of the values.
 
     Args:
         ordered: The values, ascending; at least one.
@@ -132,14 +132,14 @@ def percentile(ordered: Sequence[int], percent: int) -> int:
 
 
 class Sampler:
-    """The samples of a board; each is of the time since the look before.
+    """Takes samples of a board; each covers the time since the previous one.
 
     Args:
-        ask: Sends a request to the board's daemon, and returns its answer.
+        ask: Sends a request to the board's daemon and returns its answer.
 
     Attributes:
-        status: The answer of the request ``status`` at the last look.
-        tasks: The tasks that ended last, in the order of their ends, as the request ``tasks`` lists them.
+        status: The answer to the request ``status`` in the last sample.
+        tasks: The tasks that ended last, oldest first, as the request ``tasks`` lists them.
     """
 
     def __init__(self, ask: Callable[..., Any]) -> None:
@@ -150,7 +150,7 @@ class Sampler:
         self._seen_ns = 0
 
     def look(self) -> Sample:
-        """A sample; the first has no time span, so in it nothing has happened."""
+        """Take a sample; the first one covers no time span, so nothing has happened in it."""
         before = self.status
         status: dict[str, Any] = self._ask("status")
         now_ns = time.monotonic_ns()
@@ -165,7 +165,7 @@ class Sampler:
 
 
 def _most_ended(status: Mapping[str, Any], before: Mapping[str, Any]) -> int:
-    """How many tasks have ended since at most, as far as they are of interest: the daemon works for each."""
+    """Upper limit of the tasks to fetch that have ended since ``before``; each one costs the daemon time."""
     if not before:
         return MAX_TASKS
     ended, ended_before = (sum(int(core["tasks"]) for core in one["cores"]) for one in (status, before))

@@ -1,4 +1,4 @@
-"""The screen of ``hbrt top``: the report of a sample, and what came before it, with histories and colors. Pure."""
+"""The screen of ``hbrt top``: a sample's report and what came before it, with histories and colors. Pure."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from dsp_server.commands.top.sample import SORTS, Sample, key_of
 from hbrt.borders.printable import printable
 from hbrt.cli.tables import COLORS, Table, cells_of, padded_lines, short_time
 
-HISTORY: Final = 60  # samples
+HISTORY: Final = 60  # number of samples
 _SPARKS: Final = "▁▂▃▄▅▆▇█"
 
 
 class History:
-    """What a board did in the last samples.
+    """What a board did during the last samples.
 
     Attributes:
-        load: Mean share of the cores that were busy, 0 to 1, the newest last.
-        calls: Tasks per second.
-        p50: Median run time of the command with the most calls, in nanoseconds.
-        medians: The last known median run time of each command, in nanoseconds.
+        load: Mean share of busy cores, 0 to 1, newest last.
+        calls: Tasks per second, newest last.
+        p50: Median run time of the most frequently called command, in nanoseconds.
+        medians: Last known median run time of each command, in nanoseconds.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class History:
         self.medians: dict[tuple[int, str, str], float] = {}
 
     def add(self, sample: Sample) -> None:
-        """Take a sample."""
+        """Add a sample."""
         self.load.append(sum(core["busy"] for core in sample.cores) / max(1, len(sample.cores)))
         self.calls.append(sample.calls_per_s)
         self.medians |= {key_of(one): one["ran_p50_ns"] for one in sample.commands}
@@ -49,13 +49,13 @@ class History:
 
 
 def sparkline(values: Sequence[float], top: float = 0.0) -> str:
-    """Values as a line of bars, as high as their share of ``top``, by default of the largest."""
+    """Draw values as a line of bars, scaled to ``top`` or, by default, to the largest value."""
     top = max(top, *values, 1e-12)
     return "".join(_SPARKS[min(len(_SPARKS) - 1, int(value / top * len(_SPARKS)))] for value in values)
 
 
 def fitted(table: Table, width: int) -> list[str]:
-    """The lines of a table; where the terminal has no room for it, a paragraph for each row."""
+    """Format a table as lines, or as one paragraph per row if the terminal is too narrow for it."""
     cells = cells_of(table.columns, table.rows)
     whole = padded_lines(table.columns, cells)
     if max(map(len, whole)) <= width:
@@ -68,13 +68,13 @@ def fitted(table: Table, width: int) -> list[str]:
 
 
 def screen_of(sample: Sample, sort: str, history: History, width: int) -> Text:
-    """The whole screen.
+    """Draw the whole screen.
 
     Args:
         sample: The newest sample.
-        sort: The key of SORTS that the commands are sorted by.
-        history: What came before, with this sample.
-        width: Columns of the terminal.
+        sort: The key in SORTS by which the commands are sorted.
+        history: The previous samples and this one.
+        width: Width of the terminal in columns.
     """
     far = {core["core"] for core in sample.cores if history.is_far_beyond(core["runs"])}
     screen = Text()

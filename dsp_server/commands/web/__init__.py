@@ -1,1 +1,1 @@
-"""``hbrt web``: a board in a browser of this machine."""
+"""``hbrt web``: show a board in a browser on this machine."""

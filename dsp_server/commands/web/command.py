@@ -1,4 +1,4 @@
-"""``hbrt web``: a board in a browser of this machine."""
+"""``hbrt web``: show a board in a browser on this machine."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from hbrt.errors import WrongUseError
 def command(board: BoardRef, port: int) -> None:
     """Serve a page that shows a board, with a timeline of the last seconds, until Ctrl-C.
 
-    The page is for browsers on this machine and changes nothing. The printed address contains a token; requests without
+    The page is for browsers on this machine and is read-only. The printed address contains a token; requests without
     it are refused. The page keeps working when the board stops and starts again.
     """
-    look_at(board).close()  # a board that does not run is a mistake of the call
+    look_at(board).close()  # fail right away if the board is not running
     view = View(board)
     try:
         serve(answers_of(view), port, f"Board {board.name}")
@@ -34,11 +34,11 @@ def serve(answers: Answers, port: int, what: str, page: str = "", *, opens: bool
     """Serve pages until Ctrl-C, and print their address.
 
     Args:
-        answers: As of Server.
-        port: 0 for a free one.
-        what: What is shown, for the line with the address.
+        answers: See Server.
+        port: Port to listen on; 0 picks a free one.
+        what: What is shown, for the line that prints the address.
         page: The page to open.
-        opens: Open it in the user's browser.
+        opens: Whether to open it in the user's browser.
 
     Raises:
         WrongUseError: the port is in use.
@@ -48,7 +48,7 @@ def serve(answers: Answers, port: int, what: str, page: str = "", *, opens: bool
     except OSError as error:
         raise WrongUseError(f"Cannot use port {port} of {HOST}: {error.strerror}; choose another --port.") from None
     with server:
-        show_text(f"{what} is at {server.url} (Ctrl-C ends this).")
+        show_text(f"{what} is at {server.url} (press Ctrl-C to stop).")
         if opens:
             import webbrowser
 

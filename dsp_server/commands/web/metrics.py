@@ -1,4 +1,4 @@
-"""The numbers of a board in Prometheus' text format. Pure."""
+"""A board's numbers in Prometheus' text format. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hbrt.cli.tables import command_of
 
 
 def metrics_of(document: Mapping[str, Any]) -> str:
-    """The metrics of a board, as the page's document has it; of one that is gone ``hbrt_up`` alone.
+    """Format a board's metrics from the page's document; if the board is gone, only ``hbrt_up``.
 
-    The format is that of https://prometheus.io/docs/instrumenting/exposition_formats/.
+    The format is specified at https://prometheus.io/docs/instrumenting/exposition_formats/.
     """
     board = {"board": document["board"]}
     lines: list[str] = []
@@ -26,16 +26,16 @@ def _families(
     document: Mapping[str, Any], board: dict[str, Any]
 ) -> Iterator[tuple[str, str, list[tuple[dict[str, Any], float]]]]:
     is_up = not document.get("gone")
-    yield "hbrt_up", "Whether the board runs.", [(board, is_up)]
+    yield "hbrt_up", "Whether the board is running.", [(board, is_up)]
     if not is_up:
         return
     memory = document["memory"]
-    yield "hbrt_uptime_seconds", "Time since the start.", [(board, document["uptime_s"])]
-    yield "hbrt_tasks_per_second", "Tasks that ended, of the last interval.", [(board, document["calls_per_s"])]
-    yield "hbrt_tasks_ready", "Tasks that wait for a core.", [(board, document["ready"])]
-    yield "hbrt_tasks_running", "Tasks that run.", [(board, document["running"])]
+    yield "hbrt_uptime_seconds", "Time since the board started.", [(board, document["uptime_s"])]
+    yield "hbrt_tasks_per_second", "Tasks per second in the last interval.", [(board, document["calls_per_s"])]
+    yield "hbrt_tasks_ready", "Tasks waiting for a core.", [(board, document["ready"])]
+    yield "hbrt_tasks_running", "Running tasks.", [(board, document["running"])]
     yield "hbrt_memory_used_bytes", "Device memory in use.", [(board, memory["used_bytes"])]
-    yield "hbrt_memory_size_bytes", "Device memory.", [(board, memory["size_bytes"])]
+    yield "hbrt_memory_size_bytes", "Size of the device memory.", [(board, memory["size_bytes"])]
     yield "hbrt_programs", "Attached programs.", [(board, len(document["programs"]))]
     yield "hbrt_findings", "Findings that the board keeps.", [(board, len(document["findings"]))]
     cores = [({**board, "core": core["core"], "kind": core["kind"]}, core) for core in document["cores"]]
@@ -46,8 +46,8 @@ def _families(
         ({**board, "kind": one["kind"], "cmd": command_of(one), "op": one["name"]}, one) for one in document["commands"]
     ]
     for key, name, about in (
-        ("calls_per_s", "hbrt_command_calls_per_second", "Calls that ended, of the last interval."),
-        ("failed", "hbrt_command_failed", "Calls that failed, of the last interval."),
+        ("calls_per_s", "hbrt_command_calls_per_second", "Calls per second in the last interval."),
+        ("failed", "hbrt_command_failed", "Calls that failed in the last interval."),
     ):
         yield name, about, [(labels, one[key]) for labels, one in commands]
     times = [
@@ -55,7 +55,7 @@ def _families(
         for labels, one in commands
         for part, quantile in (("p50", "0.5"), ("p99", "0.99"))
     ]
-    yield "hbrt_command_run_seconds", "Measured run times, of the last interval.", times
+    yield "hbrt_command_run_seconds", "Run times measured in the last interval.", times
 
 
 def _labels(labels: Mapping[str, Any]) -> str:

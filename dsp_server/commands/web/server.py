@@ -1,7 +1,7 @@
-"""The HTTP server of ``hbrt web``: the files of the page, and the board as JSON. On loopback, for reading only.
+"""The HTTP server of ``hbrt web``: the page's files, and the board as JSON. Loopback only, read-only.
 
-Every user of the machine reaches a port on loopback, and a board is its owner's alone: the address to open carries a
-token, which becomes a cookie.
+Any user of the machine can reach a port on loopback, but a board belongs to its owner alone: so the address to open
+carries a token, which becomes a cookie.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _HEADERS = {
 
 
 MAX_CONNECTIONS: Final = 32
-"""At once; a browser has six. One that says nothing is closed after a while."""
+"""Maximum number of simultaneous connections; a browser uses six. Silent ones are closed after a while."""
 
 Answers = Mapping[str, tuple[str, Callable[[], bytes]]]
-"""What a server answers besides the files of its pages: path -> content type and body."""
+"""What a server answers in addition to its pages' files: path -> content type and body."""
 
 
 def answers_of(view: View) -> Answers:
-    """The answers about a board."""
+    """Return the answers about a board."""
     return {
         "/board.json": ("application/json", lambda: json.dumps(view.document()).encode()),
         "/waits.json": ("application/json", lambda: json.dumps(view.waits()).encode()),
@@ -55,11 +55,11 @@ def answers_of(view: View) -> Answers:
 
 
 class Server(ThreadingHTTPServer):
-    """A server on loopback; ``serve_forever`` runs it.
+    """A server on loopback; call ``serve_forever`` to run it.
 
     Args:
-        port: 0 for a free one.
-        answers: What it answers besides the files of its pages.
+        port: Port to listen on; 0 picks a free one.
+        answers: What it answers in addition to its pages' files.
         page: The page to open.
 
     Raises:
@@ -76,34 +76,34 @@ class Server(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """What to open."""
+        """The address to open."""
         return f"http://{HOST}:{self.server_port}/{self.page}?token={self.token}"
 
     @property
     def cookie(self) -> str:
-        """Name of the cookie with the token: cookies of a host are shared by its ports."""
+        """Name of the cookie with the token; it contains the port because a host's ports share cookies."""
         return f"hbrt-{self.server_port}"
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in its own thread, or close it when there are enough."""
+        """Serve a connection in a thread of its own, or close it if there are already too many."""
         if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
             return
         try:
             super().process_request(request, client_address)
-        except Exception:  # no thread is left; Ctrl-C may come when one has begun, which releases it itself
+        except Exception:  # no more threads; Ctrl-C may come once one has started, which then releases it itself
             self._free.release()
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Serve a connection to its end."""
+        """Serve a connection until it ends."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._free.release()
 
     def names(self) -> set[str]:
-        """What a browser may call this server; a page of another name that resolves to it is refused."""
+        """Names by which a browser may call this server; pages under other names that resolve to it are refused."""
         return {f"{host}:{self.server_port}" for host in (HOST, "localhost")}
 
 
@@ -135,7 +135,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.NOT_FOUND, "text/plain", b"No such page.\n")
 
     def _is_admitted(self) -> bool:
-        """Whether the request has the token, in its address or as the cookie."""
+        """Whether the request has the token, in its address or as a cookie."""
         given = parse_qs(urlsplit(self.path).query).get("token", [""])[0]
         cookies = (one.strip().partition("=") for one in self.headers.get("Cookie", "").split(";"))
         told = [given, *(value for name, _, value in cookies if name == self.server.cookie)]
@@ -152,4 +152,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Nothing: the terminal is the user's."""
+        """Log nothing: the terminal belongs to the user."""

@@ -1,4 +1,4 @@
-"""What the page of ``hbrt web`` shows of a board, asked for once however many browsers look."""
+"""What the page of ``hbrt web`` shows of a board; read once, no matter how many browsers are watching."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hbrt.remote.observer import Observer
 
 MIN_SECONDS = 0.5
-"""From one look at the board to the next; what browsers ask for in between is what the last one saw."""
+"""Time between two reads of the board; browsers that ask in between get the last result."""
 TIMELINE_SECONDS = 10.0
 MAX_BLOCKS, LOG_LINES = 2000, 200
 TASK_KEYS = ("cmd", "name", "kind", "core", "state", "pid", "program", "priority", "claimed_ns", "started_ns",
@@ -35,10 +35,10 @@ TASK_KEYS = ("cmd", "name", "kind", "core", "state", "pid", "program", "priority
 
 
 class View:
-    """A board, as the page wants it.
+    """A board, in the form that the page needs.
 
     Args:
-        board: The board; it may end and start again meanwhile.
+        board: The board; it may stop and start again in the meantime.
     """
 
     def __init__(self, board: BoardRef) -> None:
@@ -50,7 +50,7 @@ class View:
         self._document: dict[str, Any] = {}
 
     def document(self) -> dict[str, Any]:
-        """The board now, or of less than MIN_SECONDS ago; of one that is gone its name and why."""
+        """The board now, or less than MIN_SECONDS ago; if it is gone, its name and the reason."""
         with self._lock:
             if time.monotonic() - self._seen_at >= MIN_SECONDS or not self._document:
                 self._document = self._looked()
@@ -58,27 +58,27 @@ class View:
             return self._document
 
     def waits(self) -> dict[str, Any]:
-        """Who waits for whom; programs are asked where they wait, so this is for when a user wants it.
+        """Who waits for whom; this asks the programs where they wait, so it runs only when a user wants it.
 
         Raises:
-            BoardError: no daemon runs, or the board is of another machine.
+            BoardError: no daemon is running, or the board is on another machine.
         """
         if not isinstance(self._board, BoardPaths):
-            raise BoardError("Who waits for whom is asked on the machine of the board: run 'hbrt why' there.")
+            raise BoardError("'hbrt why' works only on the board's own machine: run it there.")
         return document(self._board, *look(self._board))
 
     def sarif(self) -> dict[str, Any]:
-        """The findings as a SARIF log, for tools of code review."""
+        """The findings as a SARIF log, for code review tools."""
         return sarif_of(merged(map(finding_of, self.document().get("findings", ()))), str(Path.cwd()))
 
     def trace(self) -> bytes:
-        """What the board's trace has kept, in Chrome's JSON; of one that is not traced its newest tasks.
+        """The board's trace in Chrome's JSON format; if the board is not traced, its newest tasks.
 
         Raises:
-            BoardError: no daemon runs, or the board is of another machine.
+            BoardError: no daemon is running, or the board is on another machine.
         """
         if not isinstance(self._board, BoardPaths):
-            raise BoardError("Run 'hbrt trace save FILE' with --board for a board of another machine.")
+            raise BoardError("For a board on another machine, run 'hbrt trace save FILE --board BOARD'.")
         directory = Path(ask(self._board, "trace", do="flush", events=0)["directory"])
         with TemporaryDirectory(prefix="hbrt-trace-") as made:
             save_trace(directory, file := Path(made) / "trace.json")
@@ -107,7 +107,7 @@ class View:
     def _of(self, ask: Callable[..., Any], sampler: Sampler) -> dict[str, Any]:
         sample, memory = sampler.look(), ask("mem", most=MAX_BLOCKS)
         status, tasks = sampler.status, sampler.tasks
-        newest_ns = tasks[-1]["ended_ns"] if tasks else 0  # another machine has another clock
+        newest_ns = tasks[-1]["ended_ns"] if tasks else 0  # another machine has a different clock
         end_ns = time.monotonic_ns() if isinstance(self._board, BoardPaths) else newest_ns
         start_ns = end_ns - TIMELINE_SECONDS * 1e9
         return {
@@ -133,7 +133,7 @@ class View:
         }
 
     def _log(self) -> str:
-        """The end of the log; a board of another machine has its own there."""
+        """The end of the log; empty for a board on another machine, which has its own."""
         if isinstance(self._board, RemoteBoard):
             return ""
         try:

@@ -40,7 +40,7 @@ def test_a_machine_that_runs_boards_passes(shell: Shell) -> None:
     assert {"python", "machine", "CPUs", "memory", "disk"} | needed <= set(found)
     assert {check["level"] for check in found.values()} <= {"ok", "warn"}
     assert found["board lock"]["found"] == f"works in {shell.home}"
-    assert found["claim lock"]["found"] == "survives the death of its holder"
+    assert found["claim lock"]["found"] == "released when its holder dies"
     lines = shell.good("doctor").splitlines()
     assert len(lines) == len(found) + 1
     assert all(line.startswith(("ok", "warn")) for line in lines[1:])
@@ -61,7 +61,7 @@ def test_few_descriptors_are_told_and_too_few_fail(shell: Shell, limit: int, lev
         command, env=shell.environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     found = {check["name"]: check for check in json.loads(answer.stdout)}["descriptors"]
-    assert (answer.returncode, found["level"], found["found"]) == (code, level, f"{limit} a process")
+    assert (answer.returncode, found["level"], found["found"]) == (code, level, f"{limit} per process")
 
 
 def test_settings_are_shown_and_a_misspelled_one_is_told(shell: Shell) -> None:
@@ -83,7 +83,7 @@ def test_a_package_beside_hbrt_that_is_missing_says_how_to_install_it() -> None:
     missing = guest("missing", "nothing")
     assert (missing.level, missing.found) == (Level.WARN, "not installed, for nothing")
     assert missing.advice == (
-        "To have it, install hbrt with its extra 'missing', "
+        "To get it, install hbrt with its extra 'missing', "
         "as in pip install '.[missing]' packages/hbrt-missing in its clone."
     )
 
@@ -129,12 +129,12 @@ def test_a_core_that_is_not_well_fails_with_a_sentence(shell: Shell, tmp_path: P
     os.kill(killed, signal.SIGKILL)
     while len(found := failures(shell)) < 3:
         pass
-    assert f"Core 0 (process {spinning}) has not beaten for " in found["board default core 0"]
+    assert f"Core 0 (process {spinning}) has had no heartbeat for " in found["board default core 0"]
     assert "while it runs spin (command 0x1000): the op is in C code" in found["board default core 0"]
-    assert f"Core 1 (process {stopped}) has not beaten for " in found["board default core 1"]
+    assert f"Core 1 (process {stopped}) has had no heartbeat for " in found["board default core 1"]
     assert "its process is stopped" in found["board default core 1"]
-    assert "Core 2 has crashed; it stays down until somebody restarts it" in found["board default core 2"]
-    assert found["board default core 2"].endswith("'hbrt restart --core 2' starts it again.")
+    assert "Core 2 has crashed; it stays down until you restart it" in found["board default core 2"]
+    assert found["board default core 2"].endswith("'hbrt restart --core 2' restarts it.")
     assert found["board default core 1"].split(":")[0].split(" for ")[0] in shell.hbrt("status").stdout
 
 
@@ -168,7 +168,7 @@ def test_what_dead_boards_left_is_found_and_with_clean_removed(shell: Shell) -> 
     assert found["board named"]["found"].startswith(
         "its daemon died and left attach.sock, control.sock, image-1.py, image-2.py; "
     )
-    assert found["board named"]["advice"] == "Run 'hbrt doctor --clean' to remove it."
+    assert found["board named"]["advice"] == "Run 'hbrt doctor --clean' to remove them."
     assert found["board private-1-abc"]["level"] == "warn"
 
     cleaned = checks(shell, "--clean")
@@ -228,7 +228,7 @@ def test_a_package_is_there_and_new_enough(name: str, floor: str, level: Level, 
 @pytest.mark.parametrize(
     ("requirements", "level", "found"),
     [
-        (["numpy>=1.0; extra == 'cv'", "no-such-package-here>=1; extra == 'dnn'"], Level.OK, "all of it, for filters"),
+        (["numpy>=1.0; extra == 'cv'", "no-such-package-here>=1; extra == 'dnn'"], Level.OK, "complete, for filters"),
         (
             ["numpy>=999; extra == 'cv'", 'no-such-package-here>=1; extra == "cv"'],
             Level.WARN,

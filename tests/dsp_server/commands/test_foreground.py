@@ -86,7 +86,7 @@ def test_what_goes_wrong_is_a_sentence_and_an_exit_code(shell: Shell) -> None:
     image.write_text("while True: pass\n")
     answer = shell.python(*DSP_SERVER, "--image", image, "--timeout", 0.3)
     assert answer.returncode == 124
-    assert "after 0.3 s and was given up" in answer.stderr
+    assert "after 0.3 s, so hbrt gave up" in answer.stderr
     assert shell.files() == ["log"]
 
 

@@ -13,7 +13,7 @@ def test_keys_are_made_and_listed(shell: Shell) -> None:
         f"Made keys for alice: move {where / 'for-alice'} to its machine, and set HBRT_KEYS to it there.\n"
     )
     assert shell.good("keys", "new", "keys") == (
-        f"{where} already has a relay's keys; nothing changed. --name NAME adds a program.\n"
+        f"{where} already has a relay's keys; nothing changed. use --name NAME to add a program.\n"
     )
     (line,) = shell.good("keys", "list", "keys").splitlines()
     name, key = line.split("  ")
@@ -60,7 +60,7 @@ def test_flags_that_do_not_fit(shell: Shell) -> None:
     for arguments, why in (
         (("--listen", "tcp://*:0"), "Without keys a relay listens on loopback only"),
         (("--listen", "here"), "is not an address to listen at"),
-        (("--keys", "keys"), "give --listen tcp://HOST:PORT as well"),
+        (("--keys", "keys"), "it needs --listen tcp://HOST:PORT"),
         (("--listen", "tcp://*:0", "--keys", "keys"), "No such key"),
     ):
         answer = shell.hbrt("relay", *arguments)

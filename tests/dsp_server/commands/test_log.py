@@ -33,7 +33,7 @@ def test_a_log_that_is_a_fifo_is_refused_by_name(shell: Shell) -> None:
     os.mkfifo(log)
     answer = shell.hbrt("log")
     assert answer.returncode == 3
-    assert answer.stderr == f"Error: The log {log} cannot be read: it is a FIFO, not a regular file; remove it.\n"
+    assert answer.stderr == f"Error: Cannot read the log {log}: it is a FIFO, not a regular file; remove it.\n"
 
 
 def test_the_log_outlives_the_daemon_and_goes_on_with_the_next(shell: Shell) -> None:
@@ -73,7 +73,7 @@ def test_following_an_offline_board_prints_what_there_is_and_says_so(shell: Shel
     fill(shell, 2)
     answer = shell.hbrt("log", "-f")
     assert (answer.returncode, answer.stdout) == (0, "line 0\nline 1\n")
-    assert answer.stderr == "Board default is offline: there is nothing to follow.\n"
+    assert answer.stderr == "Board default is offline; nothing to follow.\n"
 
 
 def test_following_ends_with_the_board_and_misses_nothing(shell: Shell) -> None:

@@ -82,7 +82,7 @@ def test_memory_is_listed_with_its_owner(running: Shell) -> None:
 
         _, _, first, more = running.good("mem", "-n", 1).splitlines()
         assert first.split()[0] == plain
-        assert more == "... and 1 more; list more with -n."
+        assert more == "... and 1 more; use -n to list more."
 
 
 def test_status_shows_what_hangs(shell: Shell) -> None:
@@ -120,7 +120,7 @@ def test_status_shows_cores_clients_and_findings(running: Shell) -> None:
         assert "Tasks: 0 ready, 0 running; " in shown
         assert f"{pid}  -c" in shown
     shown = running.good("status")
-    assert "No client is attached." in shown
+    assert "No clients are attached." in shown
     assert "leak: " in shown
     (leak,) = [
         one

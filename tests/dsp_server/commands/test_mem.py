@@ -47,7 +47,7 @@ def test_owners_are_added_up_the_most_first() -> None:
 
 def test_a_program_is_seen_while_it_holds_memory_and_blamed_when_it_has_gone(shell: Shell) -> None:
     shell.good("start")
-    assert shell.good("mem", "owners") == "No client is attached, and no block is allocated.\n"
+    assert shell.good("mem", "owners") == "No clients are attached, and no blocks are allocated.\n"
     assert shell.good("mem", "leaks") == "Nothing leaked.\n"
     client = start_client(shell)
     heading, line = shell.good("mem", "owners").splitlines()
@@ -62,4 +62,4 @@ def test_a_program_is_seen_while_it_holds_memory_and_blamed_when_it_has_gone(she
         pass
     assert leaks.returncode == 1
     assert f"Process {client.pid} (-c) ended with 2 blocks ({10_000 + (3 << 20)} bytes) not freed." in leaks.stdout
-    assert shell.good("mem", "owners") == "No client is attached, and no block is allocated.\n"
+    assert shell.good("mem", "owners") == "No clients are attached, and no blocks are allocated.\n"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def test_boards_are_listed_with_their_states(shell: Shell) -> None:
     home = Path(shell.environment["HBRT_HOME"])
-    assert shell.good("ps") == f"No board in {home}. Start one with 'hbrt start'.\n"
+    assert shell.good("ps") == f"No boards in {home}. Start one with 'hbrt start'.\n"
     for name in ("gone", "here", "killed"):
         shell.good("start", "--board", name, "--cores", 1)
     shell.good("stop", "--board", "gone")

@@ -107,7 +107,7 @@ def test_following_a_far_log_ends_with_its_board(far: Far) -> None:
     far.stop()
     _, errors = following.communicate(timeout=PATIENCE_S)
     assert following.returncode == 0
-    assert errors == f"Board {far.address} is offline; the end of its log is on its own machine.\n"
+    assert errors == f"Board {far.address} is offline; the end of its log is on the board's machine.\n"
 
 
 def test_following_a_far_log_whose_relay_is_killed_is_no_end(far: Far) -> None:

@@ -170,8 +170,8 @@ def test_a_board_of_a_chip_without_a_dsp_has_memory_and_refuses_tasks_with_a_sen
             said = shell.python("-c", NO_DSP)
             assert said.stdout == "0 -6000258 -6000258 0\n", said.stderr
             assert "This board has no DSP core: its profile only has cores for models" in said.stderr
-        assert "This board has no DSP core: its profile has none." in shell.hbrt("restart").stderr
-        assert "This board has no DSP core: its profile has none." in shell.hbrt("restart", "--core", "0").stderr
+        assert "This board has no DSP cores, as its profile has none." in shell.hbrt("restart").stderr
+        assert "This board has no DSP cores, as its profile has none." in shell.hbrt("restart", "--core", "0").stderr
     finally:
         shell.good("stop")
 
@@ -202,9 +202,9 @@ print(*answers)
         (["--foreground", "--json"], "Use either --foreground or --json: the log is not JSON."),
         (
             ["--core", "0", "--cores", "2"],
-            "--core starts one core of a running board; --cores is for starting a board.",
+            "--core starts one core of a running board; --cores is only for a new board.",
         ),
-        (["--core", "0", "--reload"], "--core starts one core of a running board; --reload is for starting a board."),
+        (["--core", "0", "--reload"], "--core starts one core of a running board; --reload is only for a new board."),
     ],
 )
 def test_wrong_usage_is_told_before_anything_is_made(shell: Shell, arguments: list[str], sentence: str) -> None:
@@ -311,7 +311,7 @@ def test_an_image_that_raises_fails_the_start_with_its_traceback(shell: Shell) -
         ("def main(:\n", "line 1, is not valid Python: invalid syntax."),
         ("x = 1\n", "has no main(): define one that registers the ops"),
         ("def main():\n    return 0\n", "returned; it must end with hb_dsp_start(), which never returns."),
-        ("import os\nos._exit(7)\n", "exited with code 7 while it loaded the image."),
+        ("import os\nos._exit(7)\n", "exited with code 7 while loading the image."),
     ],
 )
 def test_an_image_that_is_none_fails_the_start(shell: Shell, text: str, sentence: str) -> None:
@@ -333,7 +333,7 @@ def test_an_image_that_loops_while_it_loads_is_given_up(shell: Shell) -> None:
         answer = shell.hbrt("start", "--image", image, "--timeout", limit_s)
         assert answer.returncode == 124
         assert answer.stderr.startswith(f"Error: Board default did not start. The image {image} did not load")
-        assert f"after {limit_s:g} s and was given up" in answer.stderr
+        assert f"after {limit_s:g} s, so hbrt gave up" in answer.stderr
         limit_s *= 2
     assert all(has_ended(int(pid)) for pid in pids.read_text().split())
     assert shell.files() == ["log"]
@@ -430,7 +430,7 @@ def test_stop_gives_up_on_a_daemon_that_does_not_answer(shell: Shell) -> None:
     assert (answer.returncode, answer.stdout) == (124, "")
     assert answer.stderr == (
         f"Error: The daemon of board default (process {daemon}) did not answer 'status' in 0.3 s. "
-        f"If it hangs, 'kill -9 {daemon}' ends it and its cores; then 'hbrt stop' removes its files.\n"
+        f"If it hangs, 'kill -9 {daemon}' ends it and its cores; after that, 'hbrt stop' removes its files.\n"
     )
     os.kill(daemon, signal.SIGCONT)
     shell.good("stop")

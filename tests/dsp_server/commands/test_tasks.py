@@ -46,7 +46,7 @@ def main():
 
 def test_a_task_has_its_times_and_who_asked_for_it(shell: Shell, tmp_path: Path) -> None:
     shell.good("start")
-    assert shell.good("tasks") == "No task has ended on this board.\n"
+    assert shell.good("tasks") == "No tasks have ended on this board.\n"
     (tmp_path / "calls.py").write_text(PROGRAM)
     begin_ns, end_ns = map(int, shell.python(str(tmp_path / "calls.py")).stdout.split())
     listed, failed = shell.json("tasks")

@@ -107,7 +107,7 @@ def test_a_board_is_traced_from_on_to_off(shell: Shell, calls: Path, tmp_path: P
     assert (code, "does not name a format" in said) == (2, True)
     stopped = shell.good("stop")
     assert ".ring" not in stopped
-    assert " files of a trace.\n" in stopped
+    assert " files of its trace.\n" in stopped
     assert not list(shell.home.rglob("*.ring"))
 
 

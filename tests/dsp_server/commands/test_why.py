@@ -192,7 +192,7 @@ def test_one_task_is_asked_for_by_its_number_or_handle(hung: Scene) -> None:
     task = hung.chain("second.py", hangs)["task"]
     shown = hung.shell.good("why", task)
     assert shown.count(" waits for task ") == 1
-    assert "Stack of core 0, the innermost call first:\n  File " in shown
+    assert "Stack of core 0, innermost call first:\n  File " in shown
     assert f'  File "{IMAGE}", line ' in shown
     assert "1 of 1 hang." in shown
     handle = (1 << 52) + task
@@ -213,10 +213,10 @@ def test_status_and_doctor_say_so_and_name_this_verb(hung: Scene) -> None:
     hung.chain("first.py", hangs)
     answer = hung.shell.hbrt("status")
     assert answer.returncode == 3
-    assert "'hbrt why' says where that op is" in answer.stdout
+    assert "'hbrt why' shows where that op is" in answer.stdout
     checks = json.loads(hung.shell.hbrt("doctor", "--json").stdout)
     (core,) = [check for check in checks if check["name"] == "board default core 0"]
-    assert (core["level"], "'hbrt why' says where it is" in core["advice"]) == ("fail", True)
+    assert (core["level"], "'hbrt why' shows where it is stuck" in core["advice"]) == ("fail", True)
 
 
 def test_a_core_that_dies_after_a_look_tells_where_it_was_then(scene: Scene) -> None:
@@ -312,6 +312,6 @@ def test_a_program_of_another_machine_comes_by_its_relay(scene: Scene) -> None:
 
 
 def test_a_board_where_nobody_waits(running: Shell) -> None:
-    assert running.good("why") == "No task is queued or running.\n"
+    assert running.good("why") == "No tasks are queued or running.\n"
     assert running.json("why")["chains"] == []
     assert "Unknown task 7" in running.hbrt("why", "7").stdout

@@ -152,8 +152,8 @@ IMAGES = {
     "raises": ("raise RuntimeError('no weights')", "hb_dsp_start()", Status.HB_DSP_RUN_TASK_FAILED, "no weights"),
     "returns": ("pass", "return", Status.HB_DSP_RUN_TASK_FAILED, "returned; it must end with hb_dsp_start()"),
     "exits": ("raise SystemExit(4)", "pass", Status.HB_DSP_RUN_TASK_FAILED, "SystemExit: 4"),
-    "ends its process": ("os._exit(9)", "pass", Status.HB_DSP_RUN_TASK_FAILED, "exited with code 9 while it loaded"),
-    "is killed": ("os.kill(os.getpid(), 9)", "pass", Status.HB_DSP_RUN_TASK_FAILED, "signal 9 (SIGKILL) while it loa"),
+    "ends its process": ("os._exit(9)", "pass", Status.HB_DSP_RUN_TASK_FAILED, "exited with code 9 while loading"),
+    "is killed": ("os.kill(os.getpid(), 9)", "pass", Status.HB_DSP_RUN_TASK_FAILED, "signal 9 (SIGKILL) while loa"),
     "breaks a rule": ("hb_dsp_register_fn(0x1, which, 0)", "pass", Status.HB_DSP_RUN_TASK_FAILED, "before hb_dsp_env_"),
     "hangs": ("time.sleep(1000)", "pass", Status.HB_DSP_TIMEOUT, "still loading on core"),
 }
@@ -175,8 +175,8 @@ def test_image_that_does_not_load_is_told_and_leaves_nothing(
 
 FILES: dict[str, tuple[Callable[[Path], object], Status, str]] = {
     "nothing there": (str, Status.HB_DSP_INVALID_ARGUMENT, "cannot be read: No such file or directory."),
-    "a directory": (Path.mkdir, Status.HB_DSP_INVALID_ARGUMENT, "is not a file."),
-    "a pipe": (os.mkfifo, Status.HB_DSP_INVALID_ARGUMENT, "is not a file."),
+    "a directory": (Path.mkdir, Status.HB_DSP_INVALID_ARGUMENT, "is not a regular file."),
+    "a pipe": (os.mkfifo, Status.HB_DSP_INVALID_ARGUMENT, "is not a regular file."),
     "not text": (lambda p: p.write_bytes(b"\xff\xfe"), Status.HB_DSP_RUN_TASK_FAILED, "is not UTF-8 text"),
     "not Python": (lambda p: p.write_text("x = (\n"), Status.HB_DSP_RUN_TASK_FAILED, "line 1, is not valid Python"),
     "no main": (lambda p: p.write_text("x = 1\n"), Status.HB_DSP_RUN_TASK_FAILED, "has no main(): define one"),

@@ -210,7 +210,7 @@ def test_serving_process_is_asked_and_after_its_grace_killed(stage: Stage, monke
     while len(events) < 2:
         events.append(control.unpack_map(theirs.recv(4096), 4096)["event"])
     assert events == ["go", "stop"]
-    assert child.reap().startswith("was stopped, and killed when its task had not ended after 0 s")
+    assert child.reap().startswith("was stopped, and was killed because its task had not ended after 0 s")
     theirs.close()
 
 

@@ -354,7 +354,7 @@ def test_a_core_that_never_gets_to_serve_stays_down() -> None:
             world = settle(world)
     assert (world.life.cores[0].state, world.life.cores[0].is_wanted) == (CRASHED, False)
     assert typed([actions.FailUnservable(frozenset())])[0] in typed(done)
-    assert "stays crashed. Run 'hbrt restart --core 0' when the cause is removed." in said(done)[0]
+    assert "stays crashed. Run 'hbrt restart --core 0' once the cause is fixed." in said(done)[0]
 
 
 def test_a_stall_is_said_once_marked_at_each_look_and_ended_after_its_limit() -> None:
@@ -367,14 +367,14 @@ def test_a_stall_is_said_once_marked_at_each_look_and_ended_after_its_limit() ->
     assert len(said(step(beating, events.Stalls(0, PID, "stopped", 1.0))[1])) == 1
     world, done = step(world, events.Stalls(0, PID, "stopped", 1.0))
     assert typed([actions.Kill(1, "stopped for 6.0 s with no op to run")])[0] in typed(done)
-    assert said(done) == [f"Core 0 (process {PID}) ran no op and was stopped for 6.0 s; it is ended."]
+    assert said(done) == [f"Core 0 (process {PID}) ran no op and was stopped for 6.0 s; hbrt ends it."]
 
 
 def test_a_core_that_is_stopped_in_a_model_is_not_marked_and_is_ended_after_the_limit() -> None:
     world, _ = step(running(), events.Stalls(0, PID, "stopped", 1.0, is_in_model=True))
     world, done = step(world, events.Stalls(0, PID, "stopped", LIMIT_S + 1, is_in_model=True))
     assert typed([actions.Kill(1, "stopped for 6.0 s")])[0] in typed(done)
-    assert said(done) == [f"Core 0 (process {PID}) ran a model and was stopped for 6.0 s; it is ended."]
+    assert said(done) == [f"Core 0 (process {PID}) ran a model and was stopped for 6.0 s; hbrt ends it."]
     assert not any(isinstance(action, actions.MarkStalled) for action in done)
 
 
@@ -397,7 +397,7 @@ def test_a_core_that_cannot_start_for_the_first_time_keeps_nobody_waiting_and_is
     assert step(world, events.StartAsked((0,)))[1] == []
     world, done = step(world, ends)
     assert typed([actions.FailUnservable(frozenset())])[0] in typed(done)
-    assert "Core 0 does not start: " in said(done)[0]
+    assert "Core 0 did not start: " in said(done)[0]
     world = settle(step(world, events.StartAsked((0,)))[0])
     assert world.life.cores[0].state == RUNNING
     assert step(world, events.StartAsked((0,)))[1] == []
@@ -405,7 +405,7 @@ def test_a_core_that_cannot_start_for_the_first_time_keeps_nobody_waiting_and_is
 
 def test_an_action_that_fails_is_a_finding_unless_there_is_no_way_to_report_it() -> None:
     _, done = step(running(), events.Failed(actions.ImagesChanged(None), "Read-only file system"))
-    assert said(done) == ["The daemon failed at the action ImagesChanged of a core: Read-only file system"]
+    assert said(done) == ["The daemon's action ImagesChanged on a core failed: Read-only file system"]
     assert step(running(), events.Failed(actions.Log("lost"), "why"))[1] == []
 
 
@@ -419,12 +419,12 @@ def test_an_action_that_fails_is_a_finding_unless_there_is_no_way_to_report_it()
         (
             step(running(2), events.StopAsked(2, 1))[0],
             {"index": 0},
-            "Core 1 is being stopped; wait for it to be offline.",
+            "Core 1 is being stopped; wait until it is offline.",
         ),
         (
             step(running(2), events.RolloutAsked(2, ((0, OTHER), (1, OTHER)), 1.0))[0],
             {"index": 0},
-            "A restart of core 0, 1 is under way; wait for it to end.",
+            "A restart of core 0, 1 is in progress; wait until it is done.",
         ),
     ],
 )

@@ -50,8 +50,8 @@ def test_a_hang_is_told_within_a_tenth_of_a_second() -> None:
     [
         ("ok", None, False, True, "^$"),
         ("offline", None, False, False, r"^Core 0 is offline\.$"),
-        ("crashed", None, False, True, r"^Core 0 has crashed; it starts again by itself\. It fell\.$"),
-        ("crashed", None, False, False, r"^Core 0 has crashed; it stays down until somebody restarts it\. It fell\.$"),
+        ("crashed", None, False, True, r"^Core 0 has crashed; it restarts automatically\. It fell\.$"),
+        ("crashed", None, False, False, r"^Core 0 has crashed; it stays down until you restart it\. It fell\.$"),
         (
             "stalled",
             health.OpRun("spin (command 0x1000)", 1.0),

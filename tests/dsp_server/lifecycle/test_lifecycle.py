@@ -58,7 +58,7 @@ def test_idle_core_that_is_killed_starts_again(start: Start) -> None:
     assert core["last_crash"] == f"Process {before.pid} was ended by signal 9 (SIGKILL)."
     assert running.core(1)["crashes"] == 0
     log = running.log()
-    assert "Core 0 was ended by signal 9 (SIGKILL); it starts again." in log
+    assert "Core 0 was ended by signal 9 (SIGKILL); it restarts." in log
     assert f"Core 0 runs again (process {after.pid})." in log
 
 
@@ -76,7 +76,7 @@ def test_op_that_ends_its_core_costs_its_own_task(start: Start, way: str) -> Non
     assert isinstance(error, CoreLostError)
     assert error.status == Status.HB_DSP_CORE_LOST
     assert how in error.text
-    assert "while it ran die (command 0x1002)." in error.text
+    assert "while running die (command 0x1002)." in error.text
     assert fatal.core == 0
     assert [task.exception() for task in queued] == [None] * 3
     assert held.task.exception() is None
@@ -112,8 +112,8 @@ def test_core_that_dies_again_and_again_with_no_task_stays_crashed(start: Start,
     core = running.until(lambda: _is_out_for_good(running), "the end of a crash loop")
     assert 1 <= core["crashes"] <= 5  # on a slow machine some go off before the core serves
     assert "exited with code 5" in core["last_crash"]
-    assert "it died 5 times in a row as soon as it had started, with no task to blame" in running.log()
-    assert "Run 'hbrt restart --core 1' when the cause is removed." in running.log()
+    assert "it died 5 times in a row right after starting, with no task to blame" in running.log()
+    assert "Run 'hbrt restart --core 1' once the cause is fixed." in running.log()
     with pytest.raises(HbrtError, match="None of the cores that may run the task is running") as caught:
         board.submit(running.WHICH, None, core=2)
     assert caught.value.status == Status.HB_DSP_NOT_RUNNING
@@ -179,7 +179,7 @@ def test_task_that_outlives_the_grace_of_a_stop_is_lost(start: Start) -> None:
     error = held.task.exception()
     assert isinstance(error, CoreLostError)
     assert (
-        "was stopped, and killed when its task had not ended after 1 s, while it ran hold (command 0x1001)."
+        "was stopped, and was killed because its task had not ended after 1 s, while running hold (command 0x1001)."
         in error.text
     )
     core = running.core(0)
@@ -256,7 +256,7 @@ def test_a_restart_that_waits_for_a_task_says_so_and_status_names_the_task(start
     restarter = threading.Thread(target=running.ask, args=("restart",))
     restarter.start()
     running.until(lambda: running.core(0)["epoch"] == 2, "the restart of the core that runs nothing")
-    with pytest.raises(RefusedError, match="A restart of core 1 is under way and waits for the tasks that run"):
+    with pytest.raises(RefusedError, match="A restart of core 1 is in progress and is waiting for running tasks"):
         running.ask("restart")
     held.let_go()
     restarter.join()
@@ -302,7 +302,7 @@ def test_core_that_crashes_while_a_broken_image_loads_gets_its_last_good_one(
     restarter = threading.Thread(target=restart)
     restarter.start()
     loader = int(running.until(lambda: loading.exists() and loading.read_text(), "the load of the broken image"))
-    with pytest.raises(RefusedError, match="A restart of core 0 is under way; wait for it to end"):
+    with pytest.raises(RefusedError, match="A restart of core 0 is in progress; wait until it is done"):
         running.ask("restart")
     assert _status_of(board.submit(running.DIE, bytes([running.EXIT]))) == Status.HB_DSP_CORE_LOST
     assert running.core(0)["state"] == "crashed"
@@ -310,7 +310,7 @@ def test_core_that_crashes_while_a_broken_image_loads_gets_its_last_good_one(
     os.kill(loader, signal.SIGKILL)
     assert queued.exception() is None  # the last good image serves again
     restarter.join()
-    assert "Core 0 was ended by signal 9 (SIGKILL) while it loaded the image." in refusal[0]
+    assert "Core 0 was ended by signal 9 (SIGKILL) while loading the image." in refusal[0]
     assert running.which(board).value == 1
     assert running.core(0)["state"] == "running"
 

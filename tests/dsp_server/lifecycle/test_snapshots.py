@@ -18,9 +18,9 @@ from hbrt.status import Status
 
 BAD: dict[str, tuple[Callable[[Path], object], Status, str]] = {
     "nothing": (str, Status.HB_DSP_INVALID_ARGUMENT, "cannot be read: No such file or directory."),
-    "directory": (Path.mkdir, Status.HB_DSP_INVALID_ARGUMENT, "is not a file."),
-    "pipe": (os.mkfifo, Status.HB_DSP_INVALID_ARGUMENT, "is not a file."),
-    "device": (lambda path: path.symlink_to("/dev/zero"), Status.HB_DSP_INVALID_ARGUMENT, "is not a file."),
+    "directory": (Path.mkdir, Status.HB_DSP_INVALID_ARGUMENT, "is not a regular file."),
+    "pipe": (os.mkfifo, Status.HB_DSP_INVALID_ARGUMENT, "is not a regular file."),
+    "device": (lambda path: path.symlink_to("/dev/zero"), Status.HB_DSP_INVALID_ARGUMENT, "is not a regular file."),
     "loop": (lambda path: path.symlink_to(path), Status.HB_DSP_INVALID_ARGUMENT, "cannot be read: Too many levels"),
     "bytes": (lambda path: path.write_bytes(b"x = '\xff'"), Status.HB_DSP_RUN_TASK_FAILED, "is not UTF-8 text: "),
     "NUL": (lambda path: path.write_bytes(b"x = 1\0"), Status.HB_DSP_RUN_TASK_FAILED, "is not valid Python: "),

@@ -27,7 +27,7 @@ def test_an_op_over_its_budget_is_ended(dsp_board: Board, cmd: int, name: str) -
     with pytest.raises(CoreLostError) as caught:
         queued[0].result(20)
     assert caught.value.status == Status.HB_DSP_WATCHDOG
-    assert f"{name} (command {cmd:#x}) outlived its time limit of 100 ms; core 0 was ended." in caught.value.text
+    assert f"{name} (command {cmd:#x}) exceeded its time limit of 100 ms; core 0 was ended." in caught.value.text
     # On a busy machine the core was ended before this program came to wait.
     assert re.search(
         rf" (waits|does not wait) for task {queued[0]._handle & 0xFFF} \({name}, command {cmd:#x}\); core 0 \(process ",
@@ -47,9 +47,9 @@ def test_an_op_over_its_budget_is_ended(dsp_board: Board, cmd: int, name: str) -
 @pytest.mark.parametrize(
     ("cmd", "how"),
     [
-        (SEGFAULT, "was ended by signal 11 (SIGSEGV) while it ran segfault (command 0x1002)."),
-        (LEAVE, "exited with code 7 while it ran leave (command 0x1003)."),
-        (KILL, "was ended by signal 9 (SIGKILL) while it ran kill (command 0x1004)."),
+        (SEGFAULT, "was ended by signal 11 (SIGSEGV) while running segfault (command 0x1002)."),
+        (LEAVE, "exited with code 7 while running leave (command 0x1003)."),
+        (KILL, "was ended by signal 9 (SIGKILL) while running kill (command 0x1004)."),
     ],
 )
 def test_an_op_that_ends_its_core_costs_its_task(dsp_board: Board, cmd: int, how: str) -> None:
@@ -88,6 +88,6 @@ def test_the_default_limit_is_a_setting(
     monkeypatch.setenv("HBRT_WATCHDOG_MS", "150")
     image = request.path.parent.parent / "watchdog_image.py"
     with dsp_board_factory(image=image, cores=1, fresh=True) as board:
-        with pytest.raises(CoreLostError, match=r"hang .command 0x1006. outlived its time limit of 150 ms"):
+        with pytest.raises(CoreLostError, match=r"hang .command 0x1006. exceeded its time limit of 150 ms"):
             board.call(HANG_UNLIMITED, timeout=PATIENCE_S)
         board.call(FINE, timeout=PATIENCE_S)

@@ -69,7 +69,7 @@ def test_a_flood_that_ends_does_not_end_the_server(board: Running) -> None:
 
 def test_a_flood_without_an_end_is_ended_and_others_are_answered_meanwhile(board: Running) -> None:
     floods = {name: flood(board, name, b"\0\xc8" + bytes(200), 1_000_000) for name in SOCKETS}
-    said = "Ended a connection of process {} to {}: it sends and does not wait for answers."
+    said = "Ended a connection of process {} to {}: it sends without waiting for answers."
     missing = {said.format(one.pid, name) for name, one in floods.items()}
     deadline = time.monotonic() + PATIENCE_S
     while missing := {line for line in missing if line not in board.log()}:

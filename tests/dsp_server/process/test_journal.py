@@ -18,7 +18,7 @@ def test_the_first_of_a_peer_is_logged_and_the_others_are_counted() -> None:
     assert repeats.suffix(b"b", 1000.0) == ""
     assert [repeats.suffix(b"a", 1000.0 + tenth / 10) for tenth in range(100)] == [None] * 100
     assert repeats.suffix(b"b", 1001.0) is None
-    assert repeats.suffix(b"a", 1000.0 + REPEAT_SECONDS) == " (101 more were not logged, of all peers.)"
+    assert repeats.suffix(b"a", 1000.0 + REPEAT_SECONDS) == " (101 more, from all peers, were not logged.)"
     assert repeats.suffix(b"a", 1000.0 + 2 * REPEAT_SECONDS) == ""
 
 

@@ -123,7 +123,7 @@ class Relaying:
         command = [sys.executable, "-c", program, "--board", str(running.paths.path), *arguments]
         self.process = Server(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
-        assert "serves" in self.process.stdout.readline()
+        assert "is running" in self.process.stdout.readline()
 
     def talker(self) -> Talker:
         talker = Talker(self.running)
@@ -216,7 +216,7 @@ def test_nobody_is_served_without_a_lease(relay: Callable[..., Relaying]) -> Non
     talker.settle(link)
     assert link.mailbox.state(link.first_slots[3]) is State.SENT
     served.process.terminate()
-    assert "a task of a process that it does not know" in served.end()[1]
+    assert "a task from an unknown process" in served.end()[1]
 
 
 def test_one_program_cannot_use_the_memory_of_another(served: Relaying) -> None:
@@ -349,7 +349,7 @@ def test_nonsense_where_tasks_come_ends_its_connection_alone(relay: Callable[...
     log = served.end()[1]
     assert log.count("refused a malformed task") == 1  # the first; the others are counted
     assert "received PING on the socket for tasks" in log
-    assert log.count("a task of a process that it does not know") == 1
+    assert log.count("a task from an unknown process") == 1
 
 
 def test_a_submission_that_another_msgpack_wrote_is_one(served: Relaying) -> None:
@@ -385,7 +385,7 @@ def test_a_second_relay_is_refused_and_names_the_first(relay: Callable[..., Rela
     command = ["-m", "dsp_server.relay", "--board", served.running.paths.path]
     second = run_program(command, PATIENCE_S, Server)
     assert (second.returncode, second.stdout) == (2, "")
-    assert f"has a relay already: process {served.process.pid}" in second.stderr
+    assert f"already has a relay: process {served.process.pid}" in second.stderr
     joined = run_program([*command, "--detach"], PATIENCE_S, Server)
     assert (joined.returncode, joined.stderr) == (0, "")
     assert f"is process {served.process.pid}." in joined.stdout

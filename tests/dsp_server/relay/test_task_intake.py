@@ -99,5 +99,5 @@ def test_a_lack_of_descriptors_passes(served: Served) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert served.take(1) == [b"1"]
-    assert served.said == ["The relay cannot accept a program: Too many open files. It tries again."]
+    assert served.said == ["The relay cannot accept a program: Too many open files. It will retry."]
     program.close()

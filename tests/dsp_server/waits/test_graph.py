@@ -129,7 +129,7 @@ def test_a_core_in_a_long_call_of_c_does_not_hang_at_once(
     stalled = core(0, "stalled", silent_s=silent_s, is_stopped=is_stopped)
     (chain,) = told(board(program(3, 19), task(19, 3, 0), stalled))
     assert chain.verdict is verdict
-    assert (f"it has not beaten for {span(silent_s)}, since it is in C code" in chain.text) != is_stopped
+    assert (f"it has had no heartbeat for {span(silent_s)}, since it is in C code" in chain.text) != is_stopped
 
 
 def test_a_task_of_another_board_says_so() -> None:

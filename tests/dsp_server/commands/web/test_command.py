@@ -140,7 +140,7 @@ def test_programs_memory_and_tasks_are_shown_and_a_board_that_ends_comes_back(se
     assert tables["queue"] == {
         "columns": [{"heading": "PRIORITY", "is_number": True}, {"heading": "TASKS", "is_number": True}],
         "rows": [],
-        "empty": "No task is waiting.",
+        "empty": "No tasks are waiting.",
     }
     assert [row[2] for row in tables["owners"]["rows"]] == ["holds.py"]
     assert {task["name"] for task in found["timeline"]["tasks"]} == {"softmax"}

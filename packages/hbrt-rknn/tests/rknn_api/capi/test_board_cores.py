@@ -116,7 +116,7 @@ def test_contexts_run_on_the_boards_npu_cores(shell: Shell) -> None:
     (shell.cwd / "batch.rknn").write_bytes(model("batch"))
     endless_model(shell.cwd)
     shell.good("start", "--profile", "rk3588")
-    assert "start with the first one that a program loads: 3 NPU cores of 1000 MHz." in shell.good("status")
+    assert "start when a program first loads a model: 3 NPU cores of 1000 MHz." in shell.good("status")
     program = shell.start("-c", PROGRAM)
     assert program.stdout is not None
     codes, first = json.loads(program.stdout.readline())
