@@ -1,1 +1,1 @@
-"""Detectors: they watch an op while it runs, when its program or its board has turned a check on."""
+"""Detectors: they watch a running op if its program or board has turned on a check."""

@@ -1,4 +1,4 @@
-"""One call of an op that checks watch: what detectors may change before it runs, and how they report findings."""
+"""One op call under checks: what detectors may change before the op runs, and how they report findings."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 _NO_TRACER: Final = object()
 _RUN: Final = "dsp_server.detectors.run"
-_PACKAGE: Final = f"{os.path.dirname(runtime.__file__)}/"  # noqa: PTH120 - text, as sites have it
+_PACKAGE: Final = f"{os.path.dirname(runtime.__file__)}/"  # noqa: PTH120 - noqa: PTH120 - text, as in sites
 
 
 class MistakeError(Exception):
-    """Ends an op at the first mistake that a detector finds in it, under Check.FAIL_FAST; the text is the finding's."""
+    """Ends an op at the first mistake that a detector finds in it, under Check.FAIL_FAST; has the finding's text."""
 
 
 class Call:
@@ -36,12 +36,12 @@ class Call:
     Args:
         cmd: Command number.
         op: Name of the op.
-        views: Input and output; a detector may put others in their place.
+        views: Input and output; a detector may replace them.
         engines: The core's TCM, cycle counter and iDMA engine.
         use_engines: Gives the core other engines until the op has ended.
-        checks: What is watched.
-        submitted_at: ``file:line`` of the program that submitted the task; empty when it is not known.
-        dirty: Bytes that the CPU changed and did not clean, in the memory that the task may use.
+        checks: The checks that are on.
+        submitted_at: ``file:line`` in the program that submitted the task; empty if unknown.
+        dirty: Bytes in the task's memory that the CPU has changed but not cleaned.
     """
 
     def __init__(
@@ -61,53 +61,53 @@ class Call:
         self.tile_manager, self.counter, self.idma = engines
         self._use_engines = use_engines
         self._thread = threading.get_ident()
-        self._tracer: Any = _NO_TRACER  # of a debugger, before an op is ended at its next line
-        self.mistake = ""  # the one that ends the op, under FAIL_FAST
+        self._tracer: Any = _NO_TRACER  # a debugger's, saved when an op is to be ended at its next line
+        self.mistake = ""  # the mistake that ends the op, under FAIL_FAST
 
     @property
     def who(self) -> str:
-        """The op, its command and its core, as sentences name it."""
+        """The op, its command and its core, as named in sentences."""
         return f"{self.op} (command {self.cmd:#x}) on core {runtime.context.index}"
 
     def use(self, tile_manager: TileManager, idma: Idma) -> None:
-        """Give the op another TCM and another iDMA engine; the core takes its own back at its end."""
+        """Give the op another TCM and iDMA engine; the core takes back its own when the op ends."""
         self.tile_manager, self.idma = tile_manager, idma
         self._use_engines(tile_manager, self.counter, idma)
 
     @property
     def submitted(self) -> str:
-        """Sentence on where the task was submitted, with a space before it; empty where that is not known."""
+        """Sentence that says where the task was submitted, with a leading space; empty if unknown."""
         return f" The task was submitted at {self.submitted_at}." if self.submitted_at else ""
 
     def task_place(self) -> Place:
-        """The submission of the task, as a side of a mistake."""
+        """The task's submission, as a place of a finding."""
         return Place("submitted", self.submitted_at or None, cmd=self.cmd)
 
     def with_program(self, here: Place) -> tuple[Place, ...]:
-        """Return the sides of a mistake of the program: of an op of this package the submission is the main one."""
+        """Return the places for a mistake of the program: if the op is a packaged one, the submission comes first."""
         task = self.task_place()
         is_packaged = bool(here.site) and str(here.site).startswith(_PACKAGE)
         return (task, here) if task.site and is_packaged else (here, task)
 
     def place(self, what: str, site: str, phy_addr: int | None = None, size_bytes: int | None = None) -> Place:
-        """One side of a mistake of this op."""
+        """Return one place for a mistake of this op."""
         core = runtime.context.index
         return Place(what, site, core=core, cmd=self.cmd, op=self.op, phy_addr=phy_addr, size_bytes=size_bytes)
 
     def find(self, kind: str, sentence: str, *places: Place, is_in_handler: bool = False) -> None:
-        """Report a mistake, and end the op with it under FAIL_FAST.
+        """Report a mistake; under FAIL_FAST, also end the op with it.
 
         Args:
-            kind: Of hbrt.findings.record.KINDS.
+            kind: One of hbrt.findings.record.KINDS.
             sentence: What is wrong, with values, and what to do.
-            places: The sides of the mistake, the main one first.
-            is_in_handler: Whether the handler of a fault calls this, from which nothing can be raised: the op then ends
-                at its next line.
+            places: The places involved, the main one first.
+            is_in_handler: Whether a fault handler calls this, from which nothing can be raised: the op then ends at its
+            next line.
 
         Raises:
             MistakeError: under FAIL_FAST.
         """
-        if self.mistake:  # the op is ending: later mistakes follow from that
+        if self.mistake:  # the op is ending: later mistakes follow from the first
             return
         runtime.find(kind, sentence, *places)
         if not self.checks & Check.FAIL_FAST or KINDS[kind].severity is Severity.ADVICE:
@@ -115,17 +115,17 @@ class Call:
         self.mistake = sentence
         if not is_in_handler:
             raise MistakeError(sentence)
-        if threading.get_ident() == self._thread:  # else a thread that the op started: then the op ends when it returns
+        if threading.get_ident() == self._thread:  # else a thread that the op started: then the op ends on return
             self._stop_at_next_line()
 
     def end(self) -> None:
-        """Stop tracing: the op has ended, perhaps before its next line."""
+        """Stop tracing: the op has ended, possibly before its next line."""
         if self._tracer is not _NO_TRACER:
             sys.settrace(self._tracer)
 
     def _stop_at_next_line(self) -> None:
-        """Have the frames of the op, which lie between the fault's handler and run_checked, raise."""
-        frame: FrameType | None = sys._getframe()  # noqa: SLF001 - there is no public way
+        """Make the op's frames, which lie between the fault handler and run_checked, raise."""
+        frame: FrameType | None = sys._getframe()  # noqa: SLF001 - there is no public API
         is_op = False
         while frame is not None and (name := frame.f_globals.get("__name__")) != _RUN:
             if name == faults.__name__:

@@ -1,8 +1,8 @@
-"""The check coherence around an op: it reports dirty bytes, which the CPU changed and did not clean, that the op uses.
+"""The coherence check around an op: reports dirty bytes (changed by the CPU and not cleaned) that the op uses.
 
 The program that submits a task lists these bytes (hbrt/mailbox/dirty_ranges.py). Their pages are closed to the op, so
-that the first access to one faults, from Python, numpy or C. Copies by iDMA are checked by their ranges when they are
-issued; the pages are open to the engine itself. Each block is reported once a call.
+the first access faults, whether from Python, numpy or C. iDMA copies are checked by their ranges when they are
+issued; the engine itself can access the pages. Each block is reported once per call.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def watch(call: Call) -> Iterator[None]:
-    """Watch the dirty memory of an op."""
+    """Watch the dirty memory of an op's call."""
     ddr = runtime.context.ddr
     if ddr is None or not call.dirty:
         yield
@@ -44,7 +44,7 @@ def watch(call: Call) -> Iterator[None]:
 
 
 class _Watcher:
-    """The dirty bytes of one call, and the accesses to them."""
+    """One call's dirty bytes, and the accesses to them."""
 
     def __init__(self, call: Call, ddr: Ddr) -> None:
         self._call = call
@@ -61,7 +61,7 @@ class _Watcher:
         self._pages.drop_all()
 
     def issued(self, dst: memoryview, src: memoryview, shape: Shape | None, where: str) -> None:
-        """Report a copy that reads dirty bytes, or writes over them.
+        """Report a copy that reads or overwrites dirty bytes.
 
         Raises:
             MistakeError: under FAIL_FAST.
@@ -74,7 +74,7 @@ class _Watcher:
                     self._report(number, one, at, verb, where or op_line(self._thread), is_in_handler=False)
 
     def moving(self, *views: memoryview) -> AbstractContextManager[None]:
-        """Open the pages to the engine."""
+        """Open the pages for the engine."""
         return self._pages.lifted(*(Span(address_of(view), view.nbytes) for view in views))
 
     def _touch(self, hold: Hold, address: int, is_write: bool | None) -> None:  # noqa: FBT001 - as the fault has it
@@ -92,7 +92,7 @@ class _Watcher:
         is_write = "into" in verb
         phy_addr = at - self._from_physical
         block = f"{one.block:#x}+{one.block_bytes:#x}"
-        since = f"since the flush at {one.flushed_at}" if one.flushed_at else "and has never flushed the block"
+        since = f"since the flush at {one.flushed_at}" if one.flushed_at else "and the block was never flushed"
         by = one.written_at and f" at {one.written_at},"
         what = (
             "when the cache writes them back, they overwrite what the op writes there"

@@ -1,12 +1,12 @@
-"""Check ``dma``: iDMA copies, and the accesses of an op to their bytes while they are under way.
+"""The ``dma`` check: iDMA copies, and the op's accesses to their bytes while they are in progress.
 
-A copy is under way from its issue until a wait covers it (see hardware/channels.py). Until then the pages of its
-destination are closed, and those of its source can be read only. A fault proves the mistake: the mistake is
-reported, the pages are opened, and the op gets their present bytes, as on the chip. Two copies that overlap are
-found by their ranges. The copies of a frame are not watched: the frame waits for them itself.
+A copy is in progress from its issue until a wait covers it (see hardware/channels.py). Until then the pages of its
+destination are closed, and those of its source are read-only. A fault proves the mistake: it is reported, the pages
+are opened, and the op sees whatever bytes are there now, as on the chip. Overlapping copies are found by comparing
+their ranges. The copies of a frame are not watched: the frame itself waits for them.
 
-With the check ``advice`` the other tiles of a bank are closed too, while a copy that uses the bank has not reached its
-modelled end: an access to one is a bank conflict, which is reported once a call. A frame reports by ``note_compute``.
+With the ``advice`` check, while a copy that uses a bank has not reached its modeled end, the bank's other tiles are
+closed too: an access to one is a bank conflict, reported once per call. Frames report theirs by ``note_compute``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ACCESS = {True: "writes", False: "reads", None: "uses"}
 
 
 class Copy(NamedTuple):
-    """A copy under way: the line that issued it, and the bytes that it writes and reads."""
+    """A copy in progress: the line that issued it, and the bytes that it writes and reads."""
 
     handle: int
     where: str
@@ -51,21 +51,21 @@ class Copy(NamedTuple):
 
 
 class WatchedIdma(ChannelIdma):
-    """An engine, with its TCM, that closes the bytes of copies under way to the op."""
+    """An engine and its TCM that close to the op the bytes of copies in progress."""
 
     def __init__(self, pool_bytes: tuple[int, int], seed: int | None) -> None:
         self.tcm = PagedTileManager(pool_bytes, self._before_free, self._check_alignment)
         super().__init__(None, self.tcm, seed=seed)
         self._call: Call | None = None
-        self._copies: dict[int, Copy] = {}  # under way, by handle; none of a frame
+        self._copies: dict[int, Copy] = {}  # in progress, by handle; excludes those of frames
         self._pages = Pages(self._touch)
-        self._beside = Pages(self._on_conflict)  # other tiles in the banks of copies under way
+        self._beside = Pages(self._on_conflict)  # other tiles in the banks that copies in progress use
         self._looks_for_conflicts = self._advises_alignment = False
         self._thread = 0  # the thread that runs the op
 
     @property
     def is_idle(self) -> bool:
-        """Whether no op uses it."""
+        """Whether no op is using it."""
         return self._call is None and not self.queue and not self.tcm.live_count
 
     def begin(self, call: Call) -> None:
@@ -77,17 +77,17 @@ class WatchedIdma(ChannelIdma):
         self._looks_for_conflicts = self._advises_alignment = bool(call.checks & Check.ADVICE)
 
     def end(self) -> None:
-        """Stop watching: the op has returned, and the core releases what it left."""
+        """Stop watching: the op has returned, and the core releases what it left behind."""
         self._call = None
         self._copies.clear()
         self._pages.drop_all()
         self._beside.drop_all()
 
     def enqueue(self, dst: memoryview, src: memoryview, shape: Shape | None = None, where: str = "") -> int:
-        """As ``ChannelIdma.enqueue``; closes the bytes to the op.
+        """Do what ``ChannelIdma.enqueue`` does, and close the bytes to the op.
 
         Raises:
-            MistakeError: it meets another copy, under FAIL_FAST.
+            MistakeError: it overlaps another copy, under FAIL_FAST.
         """
         if not where or self._call is None:
             return super().enqueue(dst, src, shape, where)
@@ -106,7 +106,7 @@ class WatchedIdma(ChannelIdma):
         return handle
 
     def note_compute(self, *buffers: BufferLike) -> None:
-        """As ``Idma.note_compute``, for frames; with the check ``advice`` a conflict is reported."""
+        """Do what ``Idma.note_compute`` does, for frames; with the ``advice`` check, report conflicts."""
         before = self.tcm.bank_conflicts.copy()
         super().note_compute(*buffers)
         conflicts = [bank for bank in (0, 1) if self.tcm.bank_conflicts[bank] > before[bank]]
@@ -114,9 +114,9 @@ class WatchedIdma(ChannelIdma):
             self._report_conflict(self._call, conflicts[0], "its frame computes", op_line(self._thread), None)
 
     def _check_alignment(self, tile: Tile) -> None:
-        """Advise the guide's alignment for a tile, once a call.
+        """Advise the alignment that the guide recommends for a tile, once per call.
 
-        Source: DSP development guide (J5 OE), 10.2, for 64 bytes of pools, arrays in TCM and xvAllocateBuffer,
+        Source: DSP development guide (J5 OE), 10.2: 64 bytes for pools, arrays in TCM and xvAllocateBuffer,
         https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html
         """
         if not self._advises_alignment or self._call is None or tile.align >= DEFAULT_ALIGN:
@@ -126,12 +126,12 @@ class WatchedIdma(ChannelIdma):
             "tile-alignment",
             f"{self._call.who}: the tile of {tile.size_bytes} bytes at {tile.tcm_addr:#x}, "
             f"allocated at {tile.where}, is aligned to {counted(tile.align, 'byte')}. All pools, arrays and tiles in "
-            f"the DSP development guide are aligned to {DEFAULT_ALIGN}; ask xvAllocateBuffer for that.",
+            f"the DSP development guide are aligned to {DEFAULT_ALIGN}; request that from xvAllocateBuffer.",
             self._call.place("allocated", tile.where),
         )
 
     def _close_beside(self, handle: int, *views: memoryview) -> None:
-        """Close the other tiles of the banks that a copy uses."""
+        """Close the other tiles in the banks that a copy uses."""
         own = {address_of(view) for view in views}
         for bank in {self.tcm.bank_at(address) for address in own} - {None}:
             for tile, view in self.tcm.tiles_in(bank or 0):
@@ -141,7 +141,7 @@ class WatchedIdma(ChannelIdma):
                     self._beside.hold(handle, Span(start, tile.size_bytes), NO_ACCESS)
 
     def _on_conflict(self, hold: Hold, address: int, is_write: bool | None) -> None:  # noqa: FBT001 - as of a fault
-        """Report a conflict, unless the modelled time has passed the copy's end."""
+        """Report a conflict, unless the modeled time is past the end of the copy."""
         copy, call, end_cycle = self._copies.get(hold.handle), self._call, self._ends.get(hold.handle)
         self._beside.drop(hold.handle)
         if call is None or copy is None or end_cycle is None or descriptors.current() is not self:
@@ -166,10 +166,10 @@ class WatchedIdma(ChannelIdma):
         )
 
     def _touch(self, hold: Hold, address: int, is_write: bool | None) -> None:  # noqa: FBT001 - as of a fault
-        """Report the op's access to a byte of a copy under way, and let it happen."""
+        """Report that the op accesses a byte of a copy in progress, and let the access proceed."""
         self._pages.drop(hold.handle)
         call, copy = self._call, self._copies[hold.handle]
-        if call is None or descriptors.current() is not self:  # an urgent op, whose engine is another
+        if call is None or descriptors.current() is not self:  # an urgent op, which has a different engine
             return
         is_destination, site = hold.access == NO_ACCESS, op_line(self._thread)
         access = _ACCESS[is_write if is_destination else True]
@@ -184,13 +184,13 @@ class WatchedIdma(ChannelIdma):
         )
 
     def _meet(self, call: Call, copy: Copy, other: Copy, *, is_ordered: bool) -> None:
-        """Report a copy that uses bytes of another one under way.
+        """Report a copy that uses bytes of another copy in progress.
 
         Args:
-            call: The op's.
-            copy: The new one.
-            other: The one under way.
-            is_ordered: Whether they share a channel.
+            call: The op's call.
+            copy: The new copy.
+            other: The copy in progress.
+            is_ordered: Whether both use the same channel.
         """
         kind, span = "dma-busy", copy.dst
         if (at := copy.dst.first_common(other.dst)) is not None and (
@@ -206,14 +206,14 @@ class WatchedIdma(ChannelIdma):
         call.find(
             kind,
             f"{call.who} starts a copy of {copy.dst.size_bytes} bytes at {copy.where} that "
-            f"{what.format(self._name(at))}: {self._words_of(other)}. Wait for the handle of that one "
+            f"{what.format(self._name(at))}: {self._words_of(other)}. Wait for that copy's handle "
             "first (idma_desc_done), or give each its own buffer.",
             self._place(call, "copy started", copy.where, span),
             self._place(call, "earlier copy started", other.where, other.dst if span is copy.src else other.src),
         )
 
     def _before_free(self, view: memoryview) -> None:
-        """Report the copies that use a tile which the op frees; its pages are open from now on."""
+        """Report the copies that use a tile that the op frees; its pages are open from now on."""
         tile = Span(address_of(view), view.nbytes)
         self._beside.drop_at(tile)
         for copy in list(self._copies.values()):
@@ -223,7 +223,7 @@ class WatchedIdma(ChannelIdma):
             self._pages.drop(copy.handle)
             del self._copies[copy.handle]
             call = self._call
-            if call is not None and sys.exc_info()[0] is None:  # else the op is ending by an exception
+            if call is not None and sys.exc_info()[0] is None:  # otherwise an exception is ending the op
                 site = caller_line()
                 call.find(
                     "dma-busy",
@@ -234,7 +234,7 @@ class WatchedIdma(ChannelIdma):
                 )
 
     def _known(self, handle: int | None) -> int:
-        """As ``Idma._known``, but a handle that no copy has set is reported, and then counts as done."""
+        """Do what ``Idma._known`` does, but report a handle that no copy has set, and count it as done."""
         try:
             return super()._known(handle)
         except UnknownHandle as error:
@@ -254,7 +254,7 @@ class WatchedIdma(ChannelIdma):
         super()._complete(done, are_moved=are_moved)
 
     def _release(self, copies: Iterable[Descriptor]) -> None:
-        """Open the pages of finished copies before their bytes move."""
+        """Open the pages of finished copies before moving their bytes."""
         for one in copies:
             if self._copies.pop(one.handle, None) is not None:
                 self._pages.drop(one.handle)
@@ -269,19 +269,19 @@ class WatchedIdma(ChannelIdma):
             super()._move(descriptor)
 
     def _words_of(self, copy: Copy) -> str:
-        """A copy in words."""
+        """Describe a copy."""
         to, from_ = (f"{self._core_address(span.start):#x}" for span in (copy.dst, copy.src))
         return f"copy {copy.handle} of {copy.dst.size_bytes} bytes from {from_} to {to}, issued at {copy.where}"
 
     def _name(self, address: int) -> str:
-        """The byte at an address of this process, as the op's author knows it."""
+        """Name the byte at an address of this process in the op author's terms."""
         at = self._core_address(address)
         if (tile := self.tcm.tile_at(address)) is not None:
             return f"byte {at - tile.tcm_addr} of the tile of {tile}"
         return f"DDR at {at:#x}" if _is_in_heap(address) else f"the op's own memory at {at:#x}"
 
     def _core_address(self, address: int) -> int:
-        """The core's address of a byte: in TCM, or physical; for other memory, this process's address."""
+        """Convert to the core's address: in TCM, or physical; other memory keeps this process's address."""
         if (core_address := self.tcm.core_address(address)) is not None:
             return core_address
         ddr = runtime.context.ddr
@@ -293,22 +293,22 @@ class WatchedIdma(ChannelIdma):
         return call.place(what, site, self._core_address(span.start), span.size_bytes)
 
     def _can_close(self, span: Span) -> bool:
-        """Whether the pages of a span belong to one tile or to blocks."""
+        """Whether the pages of a span belong to a single tile or to blocks."""
         return self.tcm.is_paged(span.start) or _is_in_heap(span.start)
 
 
 def _is_in_heap(address: int) -> bool:
-    """Whether an address of this process is one of the blocks' memory."""
+    """Whether an address of this process lies in the blocks' memory."""
     ddr = runtime.context.ddr
     return ddr is not None and ddr.layout.heap <= address - ddr.address < ddr.layout.file_bytes
 
 
-_engines: list[WatchedIdma] = []  # more than one: an urgent op, inside another op, has its own
+_engines: list[WatchedIdma] = []  # may be several: an urgent op inside another op has its own
 
 
 @contextmanager
 def watch(call: Call) -> Iterator[None]:
-    """Give an op an engine and a TCM that watch it."""
+    """Give an op an engine and TCM that watch it."""
     pool_bytes = call.tile_manager.pool_bytes
     idma = next((one for one in _engines if one.is_idle and one.tcm.pool_bytes == pool_bytes), None)
     if idma is None:

@@ -1,6 +1,6 @@
-"""Faults that a user injects into the calls of a core: it dies, hangs, starts late, or a copy of it is refused.
+"""Faults that a user injects into a core's calls: the core dies, hangs, starts late, or one of its copies fails.
 
-An injected fault is reported as a separate kind of finding, before it happens, so that it is not taken for a mistake.
+An injected fault is reported before it happens, as a separate kind of finding, so nobody mistakes it for a bug.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def _carry_out(fault: Fault) -> None:
 
 
 def _refuse(engine: Any, fault: Fault) -> NoReturn:
-    """Refuse one copy; the next ones run.
+    """Refuse one copy; later copies succeed.
 
     Raises:
         BadTransfer: always.
     """
     del engine.enqueue
-    raise BadTransfer(f"This copy is refused as asked for by '{fault}'.")
+    raise BadTransfer(f"This copy is refused, as requested by '{fault}'.")

@@ -1,9 +1,9 @@
-"""The check memory around an op: its reads of bytes that were never written, its writes outside its own memory.
+"""The memory check around an op: finds reads of bytes never written, and writes outside the op's own memory.
 
-Unwritten bytes are known by their value: under checks a new block holds ``hbrt.ddr.fill.UNWRITTEN_PAGE``. Guards are
-whole pages, so a finding is a read of a page without a written byte. Single unwritten bytes between written ones, such
-as the padding of a structure, are not reported. The input block is guarded against writes, unless the op works in it:
-its output, a mapping, or an address in the block itself shows that.
+Unwritten bytes are recognized by value: under checks a new block is filled with ``hbrt.ddr.fill.UNWRITTEN_PAGE``.
+Guards cover whole pages, so a finding means that the op read a page with no written byte. Isolated unwritten bytes
+between written ones, such as padding in a structure, are not reported. The input block is guarded against writes unless
+the op works in place, as shown by its output, a mapping, or an address stored in the block itself.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from hbrt.ddr.file import BlockEntry, Ddr
 
 MIN_BYTES = 8
-"""Up to this many bytes of a block may look like unwritten ones by chance."""
+"""Up to this many bytes of a block may happen to look unwritten."""
 MAX_AREAS = 4096
 _OPEN = nullcontext()
 MAX_ENDS = 16
-"""The most guards behind blocks that stay from call to call: to set a guard costs as much as a short op."""
+"""Maximum number of guards behind blocks kept between calls: setting a guard costs as much as a short op."""
 
 
 def watch(call: Call) -> AbstractContextManager[None]:
@@ -43,12 +43,12 @@ def watch(call: Call) -> AbstractContextManager[None]:
 
 
 def unwritten_pages(raw: memoryview) -> list[bool]:
-    """Which pages hold only the fill of an allocation.
+    """Return which pages contain only the fill of an allocation.
 
     Args:
-        raw: Bytes of a block, from the start of a page on; the last page may be a part of one.
+        raw: Bytes of a block, from the start of a page; the last page may be partial.
     """
-    import numpy as np  # as every op that has bytes to work on
+    import numpy as np  # like every op that has bytes to process
 
     count, rest = divmod(len(raw), PAGE_BYTES)
     model = np.frombuffer(UNWRITTEN_PAGE, np.uint64)
@@ -62,13 +62,13 @@ def unwritten_pages(raw: memoryview) -> list[bool]:
 
 
 class _Area:
-    """A range of a live block that an op was given, and what of the block lies around it; addresses of this process.
+    """A range in a live block that was given to an op, and its surroundings; uses addresses of this process.
 
     Args:
         ddr: The board's memory.
         block: The block.
-        start: Where the range begins.
-        end: Where it ends.
+        start: First address of the range.
+        end: First address after the range.
     """
 
     __slots__ = ("behind", "block", "end", "high", "low", "nothing", "tail", "tail_end")
@@ -76,33 +76,33 @@ class _Area:
     def __init__(self, ddr: Ddr, block: BlockEntry, start: int, end: int) -> None:
         self.block = block
         offset, rest = ddr.offset_of(block.end), -block.size_bytes % PAGE_BYTES
-        self.tail, self.tail_end = offset, offset + rest  # in the file: from the block's end to that of its last page
+        self.tail, self.tail_end = offset, offset + rest  # in the file: from the block's end to its last page's end
         self.nothing = bytes(rest)
         extent = extent_of(block.phy_addr, block.size_bytes, ddr.layout.phy_end)
         self.behind = ddr.address + offset + rest, ddr.address + ddr.offset_of(block.phy_addr + extent)
-        # The pages that hold bytes of the range and of nothing else of its block.
+        # The pages that contain bytes of the range and no other bytes of its block.
         self.low, self.high = whole_pages(start, end)
         if end == ddr.address + offset:
             self.high = -(-end // PAGE_BYTES) * PAGE_BYTES
 
 
 class _EndGuard(Guard):
-    """A guard of the memory behind a block."""
+    """A guard over the memory behind a block."""
 
     is_beside = True
 
 
 class _Known:
-    """Results that stay true from call to call, until a block is allocated or freed."""
+    """Results that stay valid between calls until a block is allocated or freed."""
 
     def __init__(self) -> None:
         self._generation = b""
-        self.ends: dict[int, Guard] = {}  # behind blocks, by address; the latest last
-        self._areas: dict[tuple[int, int], _Area | None] = {}  # by address of this process and size
-        self.written: set[tuple[int, int]] = set()  # ranges without an unwritten page
+        self.ends: dict[int, Guard] = {}  # behind blocks, by address; latest last
+        self._areas: dict[tuple[int, int], _Area | None] = {}  # by address in this process and size
+        self.written: set[tuple[int, int]] = set()  # ranges with no unwritten page
 
     def refresh(self, ddr: Ddr) -> None:
-        """Forget all when a block was allocated or freed."""
+        """Forget everything if a block has been allocated or freed."""
         generation = ddr.map[TABLES_GENERATION : TABLES_GENERATION + 8]
         if generation != self._generation:
             self.discard()
@@ -117,7 +117,7 @@ class _Known:
         self._areas.clear()
 
     def area(self, ddr: Ddr, start: int, size_bytes: int) -> _Area | None:
-        """A range of this process's addresses; None where no live block is."""
+        """Return the area at an address of this process; None if there is no live block."""
         key = start, size_bytes
         if key not in self._areas:
             if len(self._areas) >= MAX_AREAS:
@@ -142,14 +142,14 @@ known = _Known()
 
 
 def _touch_behind(block: BlockEntry, address: int, is_write: bool) -> None:  # noqa: FBT001 - as a guard calls it
-    """Report an access behind a block, by the op that runs, which may be of a program without checks."""
+    """Report an access behind a block by the running op, which may be a program's without checks."""
     watcher = next((one for one in reversed(runtime.context.watchers) if isinstance(one, _Watcher)), None)
     if watcher is not None:
         watcher.report_beyond(block, address, is_write=is_write)
 
 
 class _Watcher:
-    """The guards of one call of an op."""
+    """The guards of one op call."""
 
     def __init__(self, call: Call, ddr: Ddr) -> None:
         self._call = call
@@ -157,7 +157,7 @@ class _Watcher:
         self._task = runtime.context.task
         self._thread, self._pid = threading.get_ident(), os.getpid()
         self._guards: list[Guard] = []
-        self._behind: dict[int, _Area] = {}  # blocks with unwritten memory behind them when the op first had them
+        self._behind: dict[int, _Area] = {}  # blocks that had unwritten memory behind them when the op first got them
 
     def __enter__(self) -> None:
         runtime.context.watchers.append(self)
@@ -197,14 +197,14 @@ class _Watcher:
                 self._report_overrun(area.block, first, "", is_in_handler=False)
 
     def mapped(self, phy_addr: int, size_bytes: int) -> None:
-        """Note that the op has mapped a range of a live block."""
+        """Record that the op has mapped a range of a live block."""
         start = self._address_of(phy_addr)
         area = known.area(self._ddr, start, size_bytes) if size_bytes else None
         if area is None:
             return
         for guard in self._guards:
             if guard.start < start + size_bytes and start < guard.end:
-                guard.lift()  # the op may write to memory that it has mapped
+                guard.lift()  # the op may write to memory that it mapped
         self._guard_end(area)
         self._guard_unwritten(area.block, area.low, area.high, "memory that it mapped")
 
@@ -235,7 +235,7 @@ class _Watcher:
     def _guard_unwritten(
         self, block: BlockEntry, low: int, high: int, what: str, *, is_input: bool = False
     ) -> list[tuple[int, int]]:
-        """Guard the unwritten pages; returns the ranges between them."""
+        """Guard the unwritten pages; return the ranges between them."""
         if low >= high or (low, high) in known.written:
             return [(low, high)] if low < high else []
         offset = low - self._ddr.address
@@ -261,7 +261,7 @@ class _Watcher:
         return others
 
     def _guard_end(self, area: _Area) -> None:
-        """Guard the page behind a block, and remember that the bytes before it are unwritten."""
+        """Guard the page behind a block, and remember that the bytes before that page are unwritten."""
         block = area.block
         if block.phy_addr in self._behind:
             return
@@ -283,12 +283,12 @@ class _Watcher:
         return address - self._ddr.address + self._ddr.layout.ddr_base
 
     def _unwritten(self, offset: int, end: int) -> list[bool]:
-        """Which pages of a range of the DDR file are unwritten."""
+        """Return which pages in a range of the DDR file are unwritten."""
         with opened(self._ddr.address + offset, self._ddr.address + end):
             return unwritten_pages(self._ddr.bytes[offset:end])
 
     def _first_behind(self, area: _Area) -> int | None:
-        """The first written byte between the end of a block and the end of its last page."""
+        """Return the first written byte between the end of a block and the end of its last page."""
         start, end = area.tail, area.tail_end
         if start == end:
             return None
@@ -310,7 +310,7 @@ class _Watcher:
     # -- reports
 
     def _is_other_op(self) -> bool:
-        """Whether an op that interrupted this one runs, or a process that this one forked."""
+        """Whether an op that has interrupted this one is running, or a process that this op forked."""
         return runtime.context.task is not self._task or os.getpid() != self._pid
 
     def _find(self, kind: str, sentence: str, what: str, site: str, phy_addr: int, size_bytes: int, block: BlockEntry,
@@ -324,9 +324,9 @@ class _Watcher:
     def _report_unwritten(self, block: BlockEntry, address: int, first: int, last: int, what: str) -> None:
         phy_addr = self._physical(address)
         if self._is_other_op() or any(one.holds(phy_addr) for one in self._call.dirty):
-            return  # written, and not cleaned: another finding says so
+            return  # written but not cleaned, which another finding reports
         offset, end = first - self._ddr.address, min(last, self._address_of(block.end)) - self._ddr.address
-        # The guard sees the op's accesses alone: another process may have written there.
+        # The guard sees only the op's own accesses: another process may have written there.
         if not any(self._unwritten(offset, end)):
             return
         start, size_bytes, line = self._physical(first), end - offset, op_line(self._thread)
@@ -334,7 +334,7 @@ class _Watcher:
             "unwritten-read",
             f"{self._call.who} reads at {line} byte {phy_addr - block.phy_addr} of the block "
             f"{_named(block)}, {what}: nobody has written {start:#x}+{size_bytes:#x} since it was allocated. Write it "
-            "before the task is submitted, or give the task a range that ends with what is written."
+            "before the task is submitted, or give the task a range that ends where the written bytes end."
             f"{self._call.submitted}",
             "read", line, start, size_bytes, block,
         )  # fmt: skip
@@ -352,7 +352,7 @@ class _Watcher:
         )  # fmt: skip
 
     def report_beyond(self, block: BlockEntry, address: int, *, is_write: bool) -> None:
-        """Report an access of the op behind a block."""
+        """Report an access by the op behind a block."""
         if self._is_other_op() or self._ddr.block_at(block.phy_addr) != block:
             return
         phy_addr, line = self._physical(address), op_line(self._thread)
@@ -364,7 +364,7 @@ class _Watcher:
         self._find(
             "out-of-block",
             f"{self._call.who} reads at {line} {counted(phy_addr - block.end + 1, 'byte')} past the end of the block "
-            f"{_named(block)}, at {phy_addr:#x}. Look at the sizes that the op works with.{self._call.submitted}",
+            f"{_named(block)}, at {phy_addr:#x}. Check the sizes that the op uses.{self._call.submitted}",
             "read", line, phy_addr, 1, block,
         )  # fmt: skip
 
@@ -372,8 +372,8 @@ class _Watcher:
         self._find(
             "overrun",
             f"{self._call.who} wrote past the end of the block {_named(block)}{f' at {line}' if line else ''}: "
-            f"the first bad byte is at {phy_addr:#x}, {counted(phy_addr - block.end + 1, 'byte')} past the end. Look "
-            f"at the sizes that the op works with.{self._call.submitted}",
+            f"the first bad byte is at {phy_addr:#x}, {counted(phy_addr - block.end + 1, 'byte')} past the end. Check "
+            f"the sizes that the op uses.{self._call.submitted}",
             "written", line, phy_addr, 1, block, is_in_handler=is_in_handler,
         )  # fmt: skip
 

@@ -1,8 +1,8 @@
-"""Guards over device memory: the first access to a guarded range is reported, and then takes place.
+"""Guards over device memory: the first access to a guarded range is reported, then proceeds.
 
-A guard is a protection of whole pages in this core's mapping alone: other processes read and write there as before. It
-sees each access of the op from Python, numpy and C, by its exact address. The kernel's accesses for the op (a file that
-is read into the range, for example) fail with EFAULT instead.
+A guard protects whole pages, and only in this core's mapping: other processes read and write there as before. It sees
+every access by the op from Python, numpy and C, with the exact address. If the kernel accesses the range for the op,
+for example to read a file into it, that fails with EFAULT instead.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _NOT_OP_MODULES = "dsp_server.detectors", "dsp_server.hardware", "dsp_server.run
 
 
 OnTouch: TypeAlias = Callable[[int, bool], None]
-"""Takes the address of an access, and whether it writes."""
+"""Receives the address of an access, and whether it is a write."""
 
 
 class Guard:
-    """Whole pages that are out of reach until the first access; where guards overlap, each reports it.
+    """Whole pages that cannot be accessed until the first attempt; if guards overlap, each one reports it.
 
     Args:
-        start: Address of this process, on a page.
-        end: Likewise.
+        start: Start address in this process, on a page boundary.
+        end: End address, likewise.
         access: NO_ACCESS or READ_ONLY.
-        on_touch: Called at the first access, with its address and whether it writes; the range is open by then. It
-            must not raise.
+        on_touch: Called at the first access with its address and whether it is a write; the range is already open. It
+        must not raise.
     """
 
-    is_beside = False  # over no byte that a block or a tile has
+    is_beside = False  # covers no byte that belongs to a block or a tile
 
     def __init__(self, start: int, end: int, access: int, on_touch: OnTouch) -> None:
         self.start, self.end = start, end
@@ -53,16 +53,16 @@ class Guard:
         self.apply()
 
     def apply(self) -> None:
-        """Guard the range, as the constructor does; for use after ``lift``."""
+        """Guard the range, as the constructor does; to be used after ``lift``."""
         self.is_armed = True
         _guards.append(self)
         if not self.is_beside:
             _inside.append(self)
-        if not _protect(self.start, self.end):  # the kernel has no mapping left: the range is not watched
+        if not _protect(self.start, self.end):  # the kernel is out of mappings: the range is not watched
             self.lift()
 
     def lift(self) -> None:
-        """Open the range again, except for pages of other guards; a guard that was touched is open."""
+        """Open the range again, except pages with other guards; a guard that was touched is already open."""
         if self.is_armed:
             self.is_armed = False
             _guards.remove(self)
@@ -71,26 +71,26 @@ class Guard:
             _protect(self.start, self.end)
 
     def forbids(self, is_write: bool | None) -> bool:  # noqa: FBT001 - as the fault has it
-        """Whether an access meets this guard."""
+        """Whether this guard forbids an access."""
         return self.access == NO_ACCESS or is_write is not False
 
     def touch(self, address: int, is_write: bool | None) -> None:  # noqa: FBT001 - as the fault has it
-        """Open the range for an access that met it, and report the access."""
+        """Open the range for an access that hit the guard, and report the access."""
         self.lift()
         if is_write is not None or self.access == READ_ONLY:
             self._on_touch(address, is_write is not False)
 
 
 _guards: list[Guard] = []
-_inside: list[Guard] = []  # those over bytes that a block or a tile has
+_inside: list[Guard] = []  # guards over bytes that belong to a block or a tile
 
 
 def is_guarded(start: int, end: int) -> bool:
-    """Whether a guard lies over a page of a range, which is a part of a block or of a tile."""
+    """Whether any page of a range, which is part of a block or tile, has a guard."""
     if not _inside:
         return False
     low, high = start // PAGE_BYTES * PAGE_BYTES, -(-end // PAGE_BYTES) * PAGE_BYTES
-    for guard in _inside:  # noqa: SIM110 - twice as fast as any(), at each call of an op
+    for guard in _inside:  # noqa: SIM110 - noqa: SIM110 - twice as fast as any(), and runs at every op call
         if guard.start < high and low < guard.end:
             return True
     return False
@@ -98,7 +98,7 @@ def is_guarded(start: int, end: int) -> bool:
 
 @contextmanager
 def opened(start: int, end: int) -> Iterator[None]:
-    """Let a detector read bytes whose pages are guarded."""
+    """Let a detector read bytes on guarded pages."""
     low, high = start // PAGE_BYTES * PAGE_BYTES, -(-end // PAGE_BYTES) * PAGE_BYTES
     if not is_guarded(low, high):
         yield
@@ -111,21 +111,21 @@ def opened(start: int, end: int) -> Iterator[None]:
 
 
 def whole_pages(start: int, end: int) -> tuple[int, int]:
-    """The pages that lie wholly in a range; an empty range when there is none."""
+    """Return the pages that lie entirely within a range; an empty range if there are none."""
     first, last = -(-start // PAGE_BYTES) * PAGE_BYTES, end // PAGE_BYTES * PAGE_BYTES
     return first, max(first, last)
 
 
 def op_line(thread: int) -> str:
-    """``file:line`` of the op that a thread runs; in a wait, the line that issued the copy which the wait moves.
+    """Return ``file:line`` of the op that a thread runs; in a wait, the line that issued the copy being moved.
 
-    The handler of a fault in another thread may call this.
+    A fault handler in another thread may call this.
     """
-    frame: FrameType | None = sys._current_frames().get(thread)  # noqa: SLF001 - there is no public way
+    frame: FrameType | None = sys._current_frames().get(thread)  # noqa: SLF001 - there is no public API
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
-        if name == _C_CALLS:  # the frames of C below it are of this thread: the fault is the op's own
-            from dsp_server.c_images.image import c_line  # which is loaded by then
+        if name == _C_CALLS:  # the C frames below it are of this thread: the op itself caused the fault
+            from dsp_server.c_images.image import c_line  # loaded by now
 
             return c_line() if thread == threading.get_ident() else ""
         if name == descriptors.__name__ and (issued := descriptors.line_of_copy(frame)):
@@ -137,9 +137,9 @@ def op_line(thread: int) -> str:
 
 
 def _protect(start: int, end: int) -> bool:
-    """Give pages the strictest access of the guards over them."""
+    """Give pages the strictest protection among the guards over them."""
     guards = [guard for guard in _guards if guard.start < end and start < guard.end]
-    if all(guard.start <= start and end <= guard.end for guard in guards):  # as a rule there is one guard, or none
+    if all(guard.start <= start and end <= guard.end for guard in guards):  # usually there is one guard, or none
         access = min((guard.access for guard in guards), default=_OPEN)
         return not mprotect(start, end - start, access)
     cuts = {start, end, *(max(guard.start, start) for guard in guards), *(min(guard.end, end) for guard in guards)}
@@ -153,6 +153,6 @@ def _protect(start: int, end: int) -> bool:
 def _mend(address: int, is_write: bool | None) -> bool:  # noqa: FBT001 - as hbrt.ddr.faults calls it
     found = [guard for guard in _guards if guard.start <= address < guard.end and guard.forbids(is_write)]
     for guard in found:
-        if guard.is_armed:  # else the guard before has lifted it
+        if guard.is_armed:  # otherwise a previous guard has lifted it
             guard.touch(address, is_write)
     return bool(found)

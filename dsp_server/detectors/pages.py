@@ -1,4 +1,4 @@
-"""The bytes that copies touch, the pages that those under way hold, and the access that they leave to the op."""
+"""The bytes that copies touch, the pages held by copies in progress, and the access that these leave to the op."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 _PAGE: Final = mmap.PAGESIZE
 
 OnAccess: TypeAlias = Callable[["Hold", int, "bool | None"], None]
-"""Takes the hold, the address of the access, and whether it writes; None where this machine does not report that."""
+"""Receives the hold, the address, and whether the access is a write; None if this machine does not report that."""
 
 
 class Span(NamedTuple):
-    """Rows of one length at a pitch, which is the distance of their starts in bytes; a flat range is one row."""
+    """Rows of equal length, whose starts are one pitch (in bytes) apart; a flat range is a single row."""
 
     start: int
     row_bytes: int
@@ -29,22 +29,22 @@ class Span(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Address after the last row's last byte."""
+        """Address after the last byte of the last row."""
         return self.start + (self.num_rows - 1) * self.pitch_bytes + self.row_bytes if self.size_bytes else self.start
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all rows."""
+        """Total bytes in all rows."""
         return self.row_bytes * self.num_rows
 
     def holds(self, address: int) -> bool:
-        """Whether a row has the byte at an address."""
+        """Whether the byte at an address is in a row."""
         if not self.start <= address < self.end:
             return False
         return not self.pitch_bytes or (address - self.start) % self.pitch_bytes < self.row_bytes
 
     def first_common(self, other: Span) -> int | None:
-        """Address of the first common byte, or None."""
+        """Address of the first byte in both spans, or None."""
         if self.start >= other.end or other.start >= self.end:
             return None
         for row in range(self.num_rows):
@@ -55,7 +55,7 @@ class Span(NamedTuple):
         return None
 
     def first_from(self, address: int) -> int | None:
-        """Address of the first byte at or after an address; None when there is none."""
+        """Address of the first byte of the span at or after an address; None if there is none."""
         if address >= self.end or not self.size_bytes:
             return None
         if address <= self.start or self.holds(address):
@@ -64,14 +64,14 @@ class Span(NamedTuple):
 
 
 class Hold(Guard):
-    """Some or all pages of a span: an access to a byte of it is reported, one beside it opens its page.
+    """Some or all pages of a span: accesses to the span are reported; an access next to it opens the page.
 
     Args:
-        pages: The holds of an engine, to which parts are added.
+        pages: The engine's holds, to which parts are added.
         handle: The copy.
-        span: Its bytes.
-        access: The access that the op keeps.
-        ends: The pages; None for all of the span's.
+        span: The copy's bytes.
+        access: What access remains allowed to the op.
+        ends: The pages; None for all pages of the span.
     """
 
     def __init__(self, pages: Pages, handle: int, span: Span, access: int, ends: tuple[int, int] | None = None) -> None:
@@ -80,7 +80,7 @@ class Hold(Guard):
         super().__init__(start, end, access, lambda *_: None)
 
     def touch(self, address: int, is_write: bool | None) -> None:  # noqa: FBT001 - as the fault has it
-        """Report an access to the span, or open the page of one beside it."""
+        """Report an access to the span; for one next to it, open the page."""
         if self.span.holds(address):
             self._pages.on_access(self, address, is_write)
             return
@@ -97,7 +97,7 @@ class Pages:
     """All holds of one engine.
 
     Args:
-        on_access: Called at an access to bytes that a copy holds. It must not raise, and drops the copy's holds.
+        on_access: Called when bytes that a copy holds are accessed. It must not raise, and drops the copy's holds.
     """
 
     def __init__(self, on_access: OnAccess) -> None:
@@ -105,7 +105,7 @@ class Pages:
         self._holds: list[Hold] = []
 
     def __len__(self) -> int:
-        """The number of holds."""
+        """Number of holds."""
         return len(self._holds)
 
     def hold(self, handle: int, span: Span, access: int) -> None:
@@ -118,13 +118,13 @@ class Pages:
         return any(hold.handle == handle for hold in self._holds)
 
     def replace(self, hold: Hold, parts: list[Hold]) -> None:
-        """Replace a hold by its parts."""
+        """Replace a hold with its parts."""
         self._holds.remove(hold)
         hold.lift()
         self._holds += parts
 
     def drop(self, handle: int) -> None:
-        """End the holds of a copy."""
+        """End a copy's holds."""
         mine = [hold for hold in self._holds if hold.handle == handle]
         if mine:
             self._holds = [hold for hold in self._holds if hold.handle != handle]
@@ -144,7 +144,7 @@ class Pages:
 
     @contextmanager
     def lifted(self, *spans: Span) -> Iterator[None]:
-        """Open spans to the engine itself."""
+        """Open spans for the engine itself."""
         held = [hold for hold in self._holds if any(hold.start < span.end and span.start < hold.end for span in spans)]
         for hold in held:
             hold.lift()
@@ -154,7 +154,7 @@ class Pages:
 
 
 def spans_of(dst: memoryview, src: memoryview, shape: Shape | None) -> tuple[Span, Span]:
-    """The bytes that a copy writes, and those that it reads."""
+    """Return the bytes that a copy writes, and those that it reads."""
     if shape is None:
         return _span(dst), _span(src)
     return _span(dst, shape, shape.dst_pitch_bytes), _span(src, shape, shape.src_pitch_bytes)

@@ -1,6 +1,6 @@
-"""Writes the calls of a program into a recording: what each used, before and after; see hbrt/recording/format.py.
+"""Writes a program's calls to a recording: what each used, before and after; see hbrt/recording/format.py.
 
-An op reaches memory by its two blocks and by what it maps. The bytes of a mapping are written when it is made.
+An op can access its two blocks and what it maps. A mapping's bytes are written when the mapping is made.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from hbrt.mailbox.table import Mailbox
 
 MIN_SHARED_BYTES = 1 << 16
-"""Content of this many bytes is kept once: later files of the same bytes are links to it."""
+"""Contents of at least this many bytes are stored once: later files with the same bytes are links."""
 MAX_KNOWN = 1024
 
 
 class Recorder:
-    """Records the calls of one program that one core runs.
+    """Records one program's calls on one core.
 
     Args:
-        directory: The recording, which exists.
-        limit: How many bytes of memory to write at most.
-        context: The core's; its DDR is recorded.
+        directory: The recording's directory, which must exist.
+        limit: Maximum number of bytes of memory to write.
+        context: The core's context; its DDR is recorded.
     """
 
     def __init__(self, directory: str, limit: int, context: CoreContext) -> None:
@@ -44,12 +44,12 @@ class Recorder:
         self._context = context
         self._calls = 0
         self._limit = self._bytes_left = limit
-        self._known: dict[bytes, Path] = {}  # digest -> a file with these bytes
+        self._known: dict[bytes, Path] = {}  # digest -> a file with those bytes
         self._has_stopped = False
 
     @contextmanager
     def recording(self, mailbox: Mailbox, slot: int, op: str) -> Iterator[CallRecorder | None]:
-        """Record the call of an op; None when no more is recorded."""
+        """Record an op's call; None if recording has stopped."""
         record = None if self._has_stopped or self._context.ddr is None else self._begin(mailbox, slot, op)
         if record is None:
             yield None
@@ -79,11 +79,11 @@ class Recorder:
         try:
             return CallRecorder(self, self._context, self._next_folder(), call)
         except OSError as error:
-            self.stop(f"{self._directory} cannot be written: {error.strerror}.")
+            self.stop(f"Cannot write {self._directory}: {error.strerror}.")
             return None
 
     def _next_folder(self) -> Path:
-        """A new folder; one of an earlier process of this core is left as it is."""
+        """Create a new folder; one left by an earlier process of this core is not touched."""
         while True:
             self._calls += 1
             folder = self._directory / CALLS / f"core{self._context.index}-{self._calls:06}"
@@ -95,16 +95,16 @@ class Recorder:
         """Write bytes to a file.
 
         Raises:
-            OSError: they cannot be written, or the recording would pass its limit.
+            OSError: they cannot be written, or would exceed the recording's limit.
         """
         first = self._known.get(digest)
         if first is not None:
-            with suppress(OSError):  # too many links, or a file system that has none
+            with suppress(OSError):  # too many links, or a file system without links
                 os.link(first, file)
                 return
         if len(raw) > self._bytes_left:
             limit = settings.format_size(self._limit)
-            raise OSError(None, f"it would hold more than HBRT_RECORD_LIMIT, {limit} for each core")
+            raise OSError(None, f"it would exceed HBRT_RECORD_LIMIT, {limit} per core")
         self._bytes_left -= len(raw)
         file.write_bytes(raw)
         if len(raw) >= MIN_SHARED_BYTES:
@@ -113,7 +113,7 @@ class Recorder:
                 del self._known[next(iter(self._known))]
 
     def append(self, line: str) -> None:
-        """Append a line to the index, at once: other cores append to it too."""
+        """Append a line to the index right away: other cores append to it too."""
         fd = os.open(self._directory / INDEX, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             os.write(fd, line.encode())
@@ -121,31 +121,31 @@ class Recorder:
             os.close(fd)
 
     def stop(self, why: str) -> None:
-        """Record no more, and say so."""
+        """Stop recording, and report why."""
         if self._has_stopped:
             return
         self._has_stopped = True
         with suppress(OSError):
             self.append(json.dumps({"stopped": why}) + "\n")
-        runtime.find("recording-stopped", f"Core {self._context.index} records no more calls of this program: {why}")
+        runtime.find("recording-stopped", f"Core {self._context.index} stopped recording this program's calls: {why}")
 
 
 class CallRecorder:
-    """The record of one call. It watches what the op maps, as a ``MapWatcher``."""
+    """The record of one call. As a ``MapWatcher``, it watches what the op maps."""
 
     def __init__(self, recorder: Recorder, context: CoreContext, folder: Path, call: Call) -> None:
         self._recorder, self._context, self._folder, self._call = recorder, context, folder, call
         self._task, self._pid = context.task, os.getpid()
-        self._digests: list[bytes] = []  # of the ranges, before
+        self._digests: list[bytes] = []  # digests of the ranges before the op
         for phy_addr, size_bytes in (call.input, call.output):
             self._use(phy_addr, size_bytes)
         self._write()
         self._call = self._call._replace(started_ns=monotonic_ns())
 
     def mapped(self, phy_addr: int, size_bytes: int) -> None:
-        """Write the bytes of a range that the op maps, before it can change them."""
+        """Write the bytes of a range that the op maps before the op can change them."""
         if self._context.task is not self._task or os.getpid() != self._pid:
-            return  # an op that interrupts this one, or a fork
+            return  # an op that interrupted this one, or a fork
         known = len(self._call.ranges)
         try:
             self._use(phy_addr, size_bytes)
@@ -155,16 +155,16 @@ class CallRecorder:
             self._recorder.stop(_why(error))
 
     def refused(self, phy_addr: int, size_bytes: int, why: str) -> None:
-        """Nothing: the op gets no memory."""
+        """Do nothing: the op gets no memory."""
 
     def ended(self, status: int, text: str, cycles: int, ddr_bytes: int, tcm_bytes: int) -> None:
-        """Note the outcome."""
+        """Record the outcome."""
         now_ns = monotonic_ns()
         self._call = self._call._replace(status=status, text=text, ended_ns=now_ns)
         self._call = self._call._replace(cycles=cycles, ddr_bytes=ddr_bytes, tcm_bytes=tcm_bytes)
 
     def end(self) -> None:
-        """Write what the op has changed, and the call into the index."""
+        """Write what the op has changed, and add the call to the index."""
         if os.getpid() != self._pid or self._call.status is None:
             return
         try:
@@ -195,7 +195,7 @@ class CallRecorder:
     def _read(self, phy_addr: int, size_bytes: int) -> bytes:
         ddr = self._ddr
         offset = ddr.offset_of(phy_addr)
-        with opened(ddr.address + offset, ddr.address + offset + size_bytes):  # other detectors may guard them
+        with opened(ddr.address + offset, ddr.address + offset + size_bytes):  # other detectors may guard the range
             return bytes(ddr.bytes[offset : offset + size_bytes])
 
     @property
@@ -209,4 +209,4 @@ class CallRecorder:
 
 
 def _why(error: OSError) -> str:
-    return f"{error.strerror}." if error.filename is None else f"{error.filename} cannot be written: {error.strerror}."
+    return f"{error.strerror}." if error.filename is None else f"Cannot write {error.filename}: {error.strerror}."

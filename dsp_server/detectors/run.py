@@ -1,7 +1,7 @@
-"""Runs an op under the detectors of the checks that are on.
+"""Runs an op under the detectors for the checks that are on.
 
-A detector is a file of this package with ``watch(call)``, a context manager around the op: before, it may put other
-views or engines into the call; it reports findings by ``call.find``.
+A detector is a module of this package with ``watch(call)``, a context manager around the op: before the op it may
+replace the call's views or engines; it reports findings with ``call.find``.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ DETECTORS: Final = {
     int(Check.COHERENCE): "dsp_server.detectors.coherence",
     int(Check.HOOKS): "dsp_server.detectors.injection",
 }
-"""Check -> its module; the first is outermost, and sees what the op sees. Plain integers: a flag's ``&`` costs more."""
+"""Check -> its module; the first is outermost, and sees what the op sees. Plain ints: ``&`` on a flag costs more."""
 
 
 def run_checked(function: Op, call: Call) -> int:
-    """Run an op under the detectors of ``call.checks``; returns what it returns, raises what it raises.
+    """Run an op under the detectors of ``call.checks``; return its result or raise its exception.
 
     Raises:
         MistakeError: a detector found a mistake, under Check.FAIL_FAST.
@@ -47,7 +47,7 @@ def run_checked(function: Op, call: Call) -> int:
 
 
 def _watch_of(name: str) -> Watch:
-    module = sys.modules.get(name) or import_module(name)  # that of importlib alone costs a call more
+    module = sys.modules.get(name) or import_module(name)  # importlib's import_module alone costs an extra call
     watch: Watch = module.watch
     return watch
 

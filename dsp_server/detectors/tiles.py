@@ -1,4 +1,4 @@
-"""TCM whose tiles have their own pages: a tile keeps its address on the core, and has another in this process."""
+"""TCM with tiles on pages of their own: a tile keeps its address on the core but has another in this process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PAGE: Final = mmap.PAGESIZE
 
 
 class PagedBank(Bank):
-    """A bank with a page for each tile of the default alignment that fits into it; smaller tiles share pages."""
+    """A bank with one page per tile of default alignment that fits in it; smaller tiles share pages."""
 
     def __init__(self, size_bytes: int, on_tile: Callable[[Tile], None]) -> None:
         super().__init__(size_bytes)
@@ -23,11 +23,11 @@ class PagedBank(Bank):
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
         self._arena = memoryview(mmap.mmap(-1, pages * _PAGE, flags=flags))
         self._arena_address = address_of(self._arena)
-        self._places: dict[int, range] = {}  # offset of a live tile -> its pages, in order of pages
-        self._model: dict[int, int] = {}  # page -> the difference of an address in it and the offset in the bank
+        self._places: dict[int, range] = {}  # offset of a live tile -> its pages, in page order
+        self._model: dict[int, int] = {}  # page -> its addresses minus the offsets in the bank
 
     def place(self, tile: Tile) -> memoryview:
-        """The first free pages that hold a tile; as aligned as its address on the core is."""
+        """Return the first free pages that can hold a tile, with the alignment of its address on the core."""
         self._on_tile(tile)
         inset = tile.offset_bytes % DEFAULT_ALIGN
         count, first = -(-(inset + tile.size_bytes) // _PAGE), 0
@@ -44,25 +44,25 @@ class PagedBank(Bank):
         return self._arena[start : start + tile.size_bytes]
 
     def remove(self, offset_bytes: int) -> Tile:
-        """As ``Bank.remove``; its pages are free."""
+        """Do what ``Bank.remove`` does; also free the pages."""
         self._places.pop(offset_bytes, None)
         return super().remove(offset_bytes)
 
     def is_paged(self, address: int) -> bool:
-        """Whether a tile lies or lay on the page of an address."""
+        """Whether an address's page holds, or has held, a tile."""
         return (address - self._arena_address) // _PAGE in self._model
 
     def offset_of(self, address: int) -> int | None:
-        """As ``Bank.offset_of``, for the tile that lies or lay on the page."""
+        """Do what ``Bank.offset_of`` does, for the tile that is or was on the page."""
         page = (address - self._arena_address) // _PAGE
         return address - self._model[page] if page in self._model else super().offset_of(address)
 
 
 class PagedTileManager(TileManager):
-    """A core's TCM, for an op that is watched.
+    """A core's TCM, for an op that is being watched.
 
     Args:
-        pool_bytes: As of TileManager.
+        pool_bytes: See TileManager.
         before_free: Called with each tile that the op frees.
         on_tile: Called with each tile that the op allocates.
     """
@@ -78,11 +78,11 @@ class PagedTileManager(TileManager):
         self._before_free = before_free
 
     def tiles_in(self, bank: int) -> list[tuple[Tile, memoryview]]:
-        """The live tiles of a bank, with their bytes."""
+        """Return a bank's live tiles and their bytes."""
         return list(self._banks[bank].live.values())
 
     def core_address(self, address: int) -> int | None:
-        """The core's address of a byte of TCM; None for an address of this process that is not in TCM."""
+        """Return the core's address of a byte of TCM; None if an address of this process is not in TCM."""
         for base, bank in zip(TCM_BASES, self._banks, strict=True):
             offset = bank.offset_of(address)
             if offset is not None:
@@ -90,7 +90,7 @@ class PagedTileManager(TileManager):
         return None
 
     def is_paged(self, address: int) -> bool:
-        """Whether a byte lies on pages that one tile has for itself."""
+        """Whether a byte is on pages that a tile does not share."""
         return any(isinstance(bank, PagedBank) and bank.is_paged(address) for bank in self._banks)
 
     def _remove(self, bank: int, offset_bytes: int) -> None:

@@ -1,1 +1,1 @@
-"""The relay for programs on other machines: a TCP gateway, and a remote client for each program. See docs/remote.md."""
+"""The relay for programs on other machines: a TCP gateway, and one remote client per program. See docs/remote.md."""

@@ -1,26 +1,26 @@
-"""The TCP connections behind a ROUTER's identities: pending, then claimed, each with its backlog of unread bytes.
+"""The TCP connections behind a ROUTER's identities: first pending, then claimed, each with a backlog of unread bytes.
 
-ZeroMQ does not report the end of a connection, ends no connection for us, and reads without a bound; this file does.
+ZeroMQ does not report when a connection ends, cannot end one for us, and reads without limit; this module does.
 
-Claims: a message carries the number of the descriptor that it came over (SRCFD). By the time the message is read, the
-connection may be closed, and the number may belong to a connection of another program. So the number is only a claim:
+Claims: each message carries the number of the descriptor that it arrived on (SRCFD). By the time the message is read,
+that connection may be closed and its number reused for another program's. So the number is only a claim:
 
 - Only a connection to our own port can be claimed, never another socket or file of this process.
-- A wrong claim belongs to an identity that is gone. The end of the wrong connection then changes nothing, and ZeroMQ
-  refuses to route to that identity at the next beat.
-- A connection is ended only while ZeroMQ still routes to its identity, a second or more after the claim, and only when
+- A wrong claim belongs to an identity that is gone. When the wrong connection ends, nothing changes, and at the next
+  beat ZeroMQ refuses to route to that identity.
+- A connection is ended only while ZeroMQ still routes to its identity, a second or more after the claim, and only if
   no other identity claims it. The ROUTER makes the identities and never reuses one; a peer that sets its own identity
   is not admitted.
 
-Pending: ZeroMQ ends a connection whose peer does not finish the handshake or stops its heartbeat. But a connection
-whose peer does both and sends no frame has no identity by which the gateway could know it. So the gateway notes every
-connection when it is accepted, checks later whether an identity has claimed it, and ends it if none has.
+Pending: ZeroMQ ends a connection if its peer does not finish the handshake or stops its heartbeat. But if the peer does
+both and sends no frame, the connection has no identity by which the gateway could know it. So the gateway records each
+connection when it is accepted, checks later whether an identity has claimed it, and if not, ends it.
 
-Backlog: with ZeroMQ's own bound (ZMQ_RCVHWM), ZeroMQ stops reading from a connection whose queue is full. In libzmq
-4.3.5 a peer can then end the process: the peer resets the connection, and the next heartbeat, or a PING that was read
-before, meets ``Assertion failed: !_io_error`` (libzmq issues 4364 and 4767). So ZeroMQ reads everything. The gateway
-subtracts the sizes of the frames that it took from the kernel's count of received bytes, and ends a connection with a
-large rest.
+Backlog: with ZeroMQ's own limit (ZMQ_RCVHWM), ZeroMQ stops reading from a connection whose queue is full. In libzmq
+4.3.5 a peer can then crash the process: if it resets the connection, the next heartbeat, or a PING that was read
+earlier, fails with ``Assertion failed: !_io_error`` (libzmq issues 4364 and 4767). So ZeroMQ reads everything. The
+gateway subtracts the sizes of the frames that it has taken from the kernel's count of received bytes, and ends a
+connection if the difference is large.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ from zmq.utils.monitor import recv_monitor_message
 from dsp_server.process.intake import copy_of
 from hbrt.protocol.remote import MAX_FRAME_BYTES, WINDOW_BYTES
 
-Key: TypeAlias = tuple[int, int]  # device and inode: of a connection, whatever its descriptor
+Key: TypeAlias = tuple[int, int]  # device and inode of a connection, whatever its descriptor
 _NO_LINGER = struct.pack("=ii", 1, 0)
 MAX_UNREAD_BYTES = 2 * WINDOW_BYTES + 4 * MAX_FRAME_BYTES  # a program that respects its window never reaches this
-MAX_UNKNOWN_BYTES = 1 << 18  # of a pending connection: its first frame is small
-LIVELINESS_BYTES = 256  # a second, which the gateway does not see: PING and PONG
-_RECEIVED = struct.Struct("=128xQ")  # of struct tcp_info: tcpi_bytes_received
-_CURVE_BYTES = 33  # of a message with keys: command name, nonce, authenticator, flags
-SILENT_SECONDS = 30.0  # a program sends HELLO right after its handshake, which takes 5 s at most
+MAX_UNKNOWN_BYTES = 1 << 18  # for a pending connection: its first frame is small
+LIVELINESS_BYTES = 256  # PING and PONG per second, which the gateway does not see
+_RECEIVED = struct.Struct("=128xQ")  # in struct tcp_info: tcpi_bytes_received
+_CURVE_BYTES = 33  # added to a message by encryption: command name, nonce, authenticator, flags
+SILENT_SECONDS = 30.0  # a program sends HELLO right after its handshake, which takes at most 5 s
 MAX_SILENT = 256  # each uses a descriptor
 _NOBLOCK = int(zmq.NOBLOCK)
 
 
 class Connection:
-    """A connection that an identity claims, with its own descriptor."""
+    """A connection claimed by an identity, with a descriptor of its own."""
 
     def __init__(self, identity: bytes, socket_: socket.socket, *, has_keys: bool = False) -> None:
         self.identity = identity
@@ -87,14 +87,14 @@ class Connections:
         self._claims: Counter[Key] = Counter()
 
     def fileno(self) -> int:
-        """A descriptor that is readable when ``ended`` has a result."""
+        """A descriptor that becomes readable when ``ended`` has a result."""
         return self._epoll.fileno()
 
     def claim(self, identity: bytes, fd: int) -> Connection | None:
-        """Claim the connection that a message of ``identity`` came over; None when it has ended.
+        """Claim the connection that a message of ``identity`` came over; None if it has ended.
 
         Raises:
-            OSError: no descriptor left.
+            OSError: out of descriptors.
         """
         found = self.copy_of(fd)
         if found is None:
@@ -110,10 +110,10 @@ class Connections:
         return connection
 
     def copy_of(self, fd: int) -> socket.socket | None:
-        """A duplicate of a descriptor, if it is a connection to our port; else None.
+        """Return a duplicate of a descriptor if it is a connection to our port; else None.
 
         Raises:
-            OSError: as ``claim``.
+            OSError: see ``claim``.
         """
         return copy_of(fd, self._is_ours)
 
@@ -121,7 +121,7 @@ class Connections:
         return found.family in {socket.AF_INET, socket.AF_INET6} and found.getsockname()[1] == self._port
 
     def is_claimed(self, key: Key) -> bool:
-        """Whether an identity claims a connection."""
+        """Whether any identity claims a connection."""
         return key in self._claims
 
     def __len__(self) -> int:
@@ -129,7 +129,7 @@ class Connections:
         return len(self._by_fd)
 
     def flooding(self, most_bytes: int, seconds: float) -> list[Connection]:
-        """Connections with more than ``most_bytes`` unread bytes; ``seconds`` is the time since the last call."""
+        """Connections with more than ``most_bytes`` unread; ``seconds``: time since the last call."""
         return [
             connection
             for connection in self._by_fd.values()
@@ -137,11 +137,11 @@ class Connections:
         ]
 
     def ended(self) -> list[Connection]:
-        """Connections that the peer has closed, or that ZeroMQ's heartbeat has ended."""
+        """Return connections that the peer has closed, or that ZeroMQ's heartbeat has ended."""
         return [self._by_fd[fd] for fd, _ in self._epoll.poll(0)]
 
     def end(self, connection: Connection) -> bool:
-        """End a connection, unless another identity claims it too; whether its identity is gone, or goes now."""
+        """End a connection unless another identity claims it too; return whether its identity is, or will be, gone."""
         if not self._is_reachable(connection.identity):
             return True
         if self._claims[connection.key] > 1:
@@ -153,7 +153,7 @@ class Connections:
         return True
 
     def release(self, connection: Connection) -> None:
-        """Stop watching a connection; the connection stays open."""
+        """Stop watching a connection; it stays open."""
         del self._by_fd[connection.socket.fileno()]
         self._epoll.unregister(connection.socket)
         self._claims[connection.key] -= 1
@@ -162,14 +162,14 @@ class Connections:
         connection.socket.close()
 
     def close(self) -> None:
-        """Release all."""
+        """Release all connections."""
         for connection in list(self._by_fd.values()):
             self.release(connection)
         self._epoll.close()
 
 
 def peer_of(connection: socket.socket) -> str:
-    """``HOST:PORT`` of a connection's peer."""
+    """Return ``HOST:PORT`` of a connection's peer."""
     try:
         host, port, *_ = connection.getpeername()
     except OSError:
@@ -178,17 +178,17 @@ def peer_of(connection: socket.socket) -> str:
 
 
 def reset_when_closed(connection: socket.socket) -> None:
-    """Send a reset when ZeroMQ closes its side: a peer that only sends would not see an orderly end."""
+    """Send a reset when ZeroMQ closes its side: a peer that only sends would not notice an orderly close."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
 
 
 def is_given(identity: bytes) -> bool:
-    """Whether the ROUTER made an identity: a zero byte and a number of 32 bits."""
+    """Whether the ROUTER made an identity: a zero byte and a 32-bit number."""
     return len(identity) == 5 and identity[0] == 0
 
 
 class Backlog:
-    """Counts the unread bytes of one connection; it has no clock and no socket.
+    """Counts one connection's unread bytes; has no clock and no socket.
 
     Args:
         has_keys: Whether its frames are encrypted, and therefore longer.
@@ -199,35 +199,35 @@ class Backlog:
         self._read = 0
 
     def on_frame(self, size_bytes: int) -> None:
-        """Count a frame that was read, with its short or long header."""
+        """Count a frame that was read, including its short or long header."""
         body = size_bytes + self._overhead
         self._read += body + (2 if body < 1 << 8 else 9)
 
     def unread_bytes(self, received_bytes: int, seconds: float) -> int:
-        """Unread bytes among those received so far; ``seconds`` is the time since the last call."""
+        """Return how many of the received bytes are unread; ``seconds`` is the time since the last call."""
         self._read = min(self._read + int(LIVELINESS_BYTES * seconds), received_bytes)
         return received_bytes - self._read
 
 
 def received_bytes(connection: socket.socket) -> int:
-    """Bytes received over a TCP connection since its start."""
+    """Return the number of bytes received over a TCP connection since it was opened."""
     (count,) = _RECEIVED.unpack(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVED.size))
     return int(count)
 
 
 class _Pending(NamedTuple):
-    fd: int  # ZeroMQ's descriptor; the number may belong to another connection by now
+    fd: int  # ZeroMQ's descriptor; its number may by now belong to another connection
     accepted_at: float
 
 
 class PendingConnections:
-    """The connections that were accepted lately.
+    """Recently accepted connections.
 
     Args:
         accepted: Monitor socket that reports each accepted connection (zmq.EVENT_ACCEPTED).
         connections: The claimed connections.
         log: Writes a sentence to the log.
-        what: What they were made to, for sentences.
+        what: What they connected to, for sentences.
     """
 
     def __init__(
@@ -236,10 +236,10 @@ class PendingConnections:
         self._accepted = accepted
         self._connections = connections
         self._log, self._what = log, what
-        self._pending: dict[Key, _Pending] = {}  # oldest first; those to check again are last
+        self._pending: dict[Key, _Pending] = {}  # oldest first; those to be checked again come last
 
     def on_accepted(self) -> None:
-        """Note the connections that were accepted; end the oldest of more than MAX_SILENT."""
+        """Record newly accepted connections; if there are more than MAX_SILENT, end the oldest."""
         with contextlib.suppress(zmq.Again):
             while True:
                 self._note(int(recv_monitor_message(self._accepted, _NOBLOCK)["value"]))
@@ -247,14 +247,14 @@ class PendingConnections:
             self._check(key, f"it was not admitted, and {MAX_SILENT} newer connections are pending")
 
     def end_silent(self) -> None:
-        """End the connections that are pending for SILENT_SECONDS."""
+        """End connections that have been pending for SILENT_SECONDS."""
         now = time.monotonic()
         for key, pending in list(self._pending.items()):
             if now - pending.accepted_at >= SILENT_SECONDS:
                 self._check(key, f"it was not admitted within {SILENT_SECONDS:g} s")
 
     def end_floods(self) -> None:
-        """End the connections that have sent more bytes than a first frame has."""
+        """End connections that have sent more bytes than a first frame can have."""
         for key in list(self._pending):
             self._check(key, f"it was not admitted, and sent more than {MAX_UNKNOWN_BYTES} bytes", MAX_UNKNOWN_BYTES)
 
@@ -272,13 +272,13 @@ class PendingConnections:
         self._pending[key] = _Pending(fd, time.monotonic())
 
     def _check(self, key: Key, why: str, more_than: int = -1) -> None:
-        """End a connection that has sent more than this many bytes, unless it is claimed or has ended."""
+        """End a connection that has sent more than this many bytes, unless it is claimed or already ended."""
         pending = self._pending.pop(key)
         if self._connections.is_claimed(key):
             return
         try:
             found = self._connections.copy_of(pending.fd)
-        except OSError:  # no descriptor left: check again at the next beat
+        except OSError:  # out of descriptors: check again at the next beat
             self._pending[key] = (
                 pending if more_than >= 0 else pending._replace(accepted_at=pending.accepted_at - SILENT_SECONDS)
             )

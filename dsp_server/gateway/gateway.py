@@ -1,9 +1,9 @@
-"""The gateway: one thread that accepts programs of other machines over TCP and passes their frames to their handlers.
+"""The gateway: one thread that accepts programs on other machines over TCP and passes their frames to handlers.
 
-The thread never waits for a handler, for the daemon or for a program, so one slow program does not delay the others.
-ZeroMQ does not report the end of a connection; connections.py watches for it. When a connection closes or stops its
-heartbeat, the gateway drops it at once, with its handler, lease, memory and tasks. The gateway ends a connection whose
-unread bytes exceed a bound.
+The thread never waits for a handler, the daemon or a program, so one slow program does not delay the others. ZeroMQ
+does not report when a connection ends; connections.py watches for that. When a connection closes or its heartbeat
+stops, the gateway drops it at once, with its handler, lease, memory and tasks. The gateway also ends a connection that
+has too many unread bytes.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from hbrt.status import Status
 MAX_PROGRAMS = 64
 MAX_OBSERVERS = 16
 MAX_DRAINED = 1024
-JOIN_SECONDS = 2.0  # for the threads of handlers to end
+JOIN_SECONDS = 2.0  # for handlers' threads to end
 DRAIN_SECONDS = 1.0  # for the last frame of a disconnected program to arrive
-FLOOD_CHECK_SECONDS = 0.05  # between two counts of unread bytes, while a program is connected
-DRAIN_BEATS = 2  # heartbeats: after so many, ZeroMQ knows which peers it can still reach
+FLOOD_CHECK_SECONDS = 0.05  # between two counts of unread bytes while a program is connected
+DRAIN_BEATS = 2  # number of heartbeats after which ZeroMQ knows which peers it can still reach
 _NOBLOCK = int(zmq.NOBLOCK)
 
 
@@ -44,7 +44,7 @@ class _Served(NamedTuple):
 
 
 class _Draining:
-    """A disconnected program: the gateway ignores what it sends, and ends its connection if the program does not."""
+    """A disconnected program: the gateway ignores what it sends, and ends the connection if the program does not."""
 
     def __init__(self, connection: Connection | None) -> None:
         self.connection = connection
@@ -52,24 +52,24 @@ class _Draining:
 
 
 class Gateway(Server):
-    """Serves the programs of other machines that use a board.
+    """Serves the programs on other machines that use a board.
 
     Args:
-        link: The gateway's own attachment; it ends with the board.
+        link: The gateway's own attachment, which ends with the board.
         options: Address and keys.
         log: Writes a sentence to the log.
 
     Raises:
-        BoardError: the gateway cannot listen at the address.
+        BoardError: the gateway cannot listen on the address.
     """
 
     def __init__(self, link: LocalLink, options: ListenOptions, log: Callable[[str], None]) -> None:
         super().__init__(options, log)
         self._link = link
         self._served: dict[bytes, _Served] = {}
-        self._ending: list[ConnectionHandler] = []  # stopped handlers whose threads still run
+        self._ending: list[ConnectionHandler] = []  # stopped handlers whose threads are still running
         self._draining: dict[bytes, _Draining] = {}
-        self._drained: dict[bytes, None] = {}  # the latest that were drained: ZeroMQ may still hold what they sent
+        self._drained: dict[bytes, None] = {}  # the most recently drained: ZeroMQ may still have messages from them
         self._send_queue = SendQueue()
         self._next_beat = 0.0
         self._flood_checked_at = 0.0
@@ -90,7 +90,7 @@ class Gateway(Server):
                 self._beat()
 
     def close(self) -> None:
-        """Stop listening, send every program the reason, and end all handlers."""
+        """Stop listening, tell every program why, and end all handlers."""
         status = self._link.fault or Status.HB_DSP_RELAY_LOST
         why = self._link.why_faulty() if self._link.fault else "The relay was stopped."
         for identity, served in list(self._served.items()):
@@ -108,7 +108,7 @@ class Gateway(Server):
             self._send_queue.close()
 
     def _drain_all(self) -> None:
-        """Wait until programs close their connections: closing one that has unread bytes discards what was sent."""
+        """Wait until programs close their connections: closing one with unread bytes would discard what was sent."""
         for fd in set(self._handlers) - {self._socket, self._connections.fileno(), self._send_queue.fd}:
             self.unwatch(fd)
         self.watch(self._socket, lambda: self._socket.recv_multipart(_NOBLOCK))
@@ -127,7 +127,7 @@ class Gateway(Server):
         if identity in self._draining or identity in self._drained:
             return
         if is_more:
-            self._disconnect(identity, frame, "A message is one frame; more came.")
+            self._disconnect(identity, frame, "A message must be one frame; got more.")
         elif served is None:
             self._on_first_frame(identity, frame)
         elif not served.handler.put(frame.bytes):
@@ -140,7 +140,7 @@ class Gateway(Server):
             self._disconnect(identity, frame, str(error))
             return
         if not is_given(identity):
-            self._disconnect(identity, frame, "It names its own connection (ZMQ_ROUTING_ID); leave that to the relay.")
+            self._disconnect(identity, frame, "It sets its own ZMQ_ROUTING_ID; only the relay may set it.")
         elif kind == RemoteFrame.HELLO:
             most = MAX_PROGRAMS
             if not self._is_full(identity, RemoteClient, most, f"serves {most} programs, the maximum; end some."):
@@ -162,28 +162,28 @@ class Gateway(Server):
         return True
 
     def _admit(self, identity: bytes, frame: zmq.Frame, program: str, kind: type[ConnectionHandler]) -> None:
-        """Start a connection's handler. The first frame of an observer is a question already."""
+        """Start a connection's handler. An observer's first frame is already a question."""
         connection = None
         try:
             connection = self._connections.claim(identity, source_fd(frame))
             if connection is None:
-                return  # the connection has ended
+                return  # it has ended
             name = self._name(connection, frame, program)
             handler = kind(identity, name, self._link.paths, self._send_queue, self._log)
             if kind is Observer:
                 handler.put(frame.bytes)
             handler.start()
-        except (OSError, RuntimeError) as error:  # no descriptor or thread left: any peer of the port can use them up
+        except (OSError, RuntimeError) as error:  # out of descriptors or threads: any peer of the port can use them up
             if connection is not None:
                 self._connections.release(connection)
             why = error.strerror if isinstance(error, OSError) else str(error)
             self._log(printable(f"The relay cannot serve {program}: {why}."))
-            self._refuse(identity, Status.HB_DSP_NOT_RUNNING, f"The relay cannot serve it now: {why}.")
+            self._refuse(identity, Status.HB_DSP_NOT_RUNNING, f"The relay cannot serve this program now: {why}.")
             return
         self._served[identity] = _Served(handler, connection)
 
     def _name(self, connection: Connection, frame: zmq.Frame, program: str) -> str:
-        """A program's name on the board: its key, its address, and its own name."""
+        """Name a program on the board: by its key, its address, and its own name."""
         who = connection.peer
         if self._listener.has_keys:
             who = f"{self._listener.name_of(str(frame.get('User-Id')).encode()) or '?'}@{who}"
@@ -192,12 +192,12 @@ class Gateway(Server):
     # -- sending
 
     def _send(self, identity: bytes, frame: bytes) -> None:
-        """Send a frame; disconnect a program that does not read, or is gone."""
+        """Send a frame; if the program does not read or is gone, disconnect it."""
         try:
             self._socket.send_multipart((identity, frame), _NOBLOCK, copy=len(frame) < 1 << 16)
         except zmq.Again:
             self._log(f"{self._served[identity].handler.program} does not read its answers; the relay disconnects it.")
-            self._drain(identity)  # frames that wait for it go with its connection
+            self._drain(identity)  # frames queued for it are dropped with its connection
         except zmq.ZMQError:
             self._on_disconnected(identity)
 
@@ -211,7 +211,7 @@ class Gateway(Server):
                 self._send(identity, frame)
 
     def _refuse(self, identity: bytes, status: Status, why: str) -> None:
-        with contextlib.suppress(zmq.ZMQError):  # the program did not wait for its refusal
+        with contextlib.suppress(zmq.ZMQError):  # it did not wait to be refused
             self._socket.send_multipart((identity, encode(RemoteFrame.REFUSED, int(status), why)), _NOBLOCK)
 
     def _disconnect(self, identity: bytes, frame: zmq.Frame, why: str) -> None:
@@ -220,13 +220,13 @@ class Gateway(Server):
         if identity in self._served:
             handler = self._served[identity].handler
             if not handler.claim_violation():
-                return  # the handler has found another violation, and disconnects the program
+                return  # the handler found another violation, and will disconnect the program
             who = handler.program
             connection = self._release(identity)
         else:
-            with contextlib.suppress(OSError):  # no descriptor left: the connection stays, and its frames are ignored
+            with contextlib.suppress(OSError):  # out of descriptors: the connection stays, and its frames are ignored
                 connection = self._connections.claim(identity, source_fd(frame))
-            who = f"a program that is not known{f' ({connection.peer})' if connection else ''}"
+            who = f"an unknown program{f' ({connection.peer})' if connection else ''}"
         self._log(printable(f"The relay disconnects {who}: {why}"))
         self._refuse(identity, Status.HB_DSP_INVALID_ARGUMENT, why)
         self._draining[identity] = _Draining(connection)
@@ -255,7 +255,7 @@ class Gateway(Server):
         identity = connection.identity
         if identity in self._served:
             who = self._served[identity].handler.program
-            self._log(f"The relay disconnects {who}: more than {MAX_UNREAD_BYTES} bytes of it wait unread.")
+            self._log(f"The relay disconnects {who}: more than {MAX_UNREAD_BYTES} of its bytes are unread.")
             self._drain(identity)
 
     def _beat_frame(self) -> bytes:
@@ -283,9 +283,9 @@ class Gateway(Server):
         self._draining[identity] = _Draining(self._release(identity))
 
     def _release(self, identity: bytes) -> Connection:
-        """Stop a program's handler; returns the connection, which stays open."""
+        """Stop a program's handler; return the connection, which stays open."""
         served = self._served[identity]
         served.handler.stop()
-        self._ending.append(served.handler)  # before the deletion: the handler counts until its thread ends
+        self._ending.append(served.handler)  # before deleting it: the handler counts until its thread ends
         del self._served[identity]
         return served.connection

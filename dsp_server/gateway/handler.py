@@ -1,6 +1,6 @@
-"""The thread that serves one connection of the gateway: it takes frames, answers them, and ends the connection.
+"""The thread that serves one gateway connection: takes frames, answers them, and ends the connection.
 
-What it sends waits in a queue: only the gateway's thread may use its socket.
+It queues what it sends, because only the gateway's thread may use the socket.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class ConnectionHandler(threading.Thread, ABC):
         identity: The connection's identity on the gateway's socket.
         name: The program's name on the board and in the log.
         paths: The board.
-        send_queue: Takes the frames that this handler sends.
+        send_queue: Receives the frames that this handler sends.
         log: Writes a sentence to the log.
     """
 
-    ROLE: str  # the name of this kind of handler in the log
+    ROLE: str  # name of this kind of handler in the log
 
     def __init__(
         self, identity: bytes, name: str, paths: BoardPaths, send_queue: SendQueue, log: Callable[[str], None]
@@ -50,21 +50,21 @@ class ConnectionHandler(threading.Thread, ABC):
 
     @abstractmethod
     def put(self, frame: bytes) -> bool:
-        """Queue a received frame; False when the queue is full."""
+        """Queue a received frame; False if the queue is full."""
 
     @abstractmethod
     def stop(self) -> None:
         """Make the handler end soon."""
 
     def claim_violation(self) -> bool:
-        """Whether the caller is the first to find that the program broke the protocol; only the first reports it."""
+        """Whether the caller is the first to detect that the program broke the protocol; only the first reports it."""
         return self._violation.acquire(blocking=False)
 
     def start(self) -> None:
         """Start the thread.
 
         Raises:
-            RuntimeError: this process has no thread left; nothing stays open.
+            RuntimeError: this process is out of threads; nothing stays open.
         """
         try:
             super().start()
@@ -75,7 +75,7 @@ class ConnectionHandler(threading.Thread, ABC):
     # -- its own thread
 
     def run(self) -> None:
-        """Serve until the end. An error ends this connection alone, and is reported to its program."""
+        """Serve until the end. An error ends only this connection, and is reported to its program."""
         try:
             self._serve()
         except (BoardError, BadSettingError) as error:
@@ -86,10 +86,10 @@ class ConnectionHandler(threading.Thread, ABC):
             self._log(printable(f"The relay disconnects {self.program}, which broke the protocol: {error}"))
             why = f"The relay received a malformed message: {error}"
             self._send(encode(RemoteFrame.GONE, int(Status.HB_DSP_INVALID_ARGUMENT), why))
-        except Exception:  # noqa: BLE001 - a defect here must not end the relay
+        except Exception:  # noqa: BLE001 - a bug here must not end the relay
             import traceback
 
-            self._log(f"The {self.ROLE} of {self.program} failed; this is a defect of hbrt:\n{traceback.format_exc()}")
+            self._log(f"The {self.ROLE} of {self.program} failed; this is a bug in hbrt:\n{traceback.format_exc()}")
             self._send(
                 encode(RemoteFrame.GONE, int(Status.HB_DSP_RELAY_LOST), "The relay failed; its log has the traceback.")
             )
@@ -109,16 +109,16 @@ class ConnectionHandler(threading.Thread, ABC):
 
 
 def bounded_reply(reply: ControlReply) -> bytes:
-    """Bytes of a reply; a reply larger than MAX_REPLY_BYTES becomes a refusal."""
+    """Pack a reply; one larger than MAX_REPLY_BYTES becomes a refusal."""
     raw = encode_reply(reply)
     if len(raw) <= MAX_REPLY_BYTES:
         return raw
-    why = f"The answer has {len(raw)} bytes; {MAX_REPLY_BYTES} travel to another machine at most. Ask for less."
+    why = f"The answer has {len(raw)} bytes; the limit to another machine is {MAX_REPLY_BYTES}. Ask for less."
     return encode_reply(ControlReply(reply.id, int(Status.HB_SYS_INVALID_ARGUMENT), why))
 
 
 class SendQueue:
-    """Frames for programs, from any thread; its descriptor is readable while there are some."""
+    """Frames for programs, from any thread; its descriptor is readable while it has any."""
 
     def __init__(self) -> None:
         self._frames: deque[tuple[bytes, bytes | None]] = deque()
@@ -129,7 +129,7 @@ class SendQueue:
         self._put(identity, frame)
 
     def disconnect(self, identity: bytes) -> None:
-        """Disconnect a program when its queued frames have been sent."""
+        """Disconnect a program once its queued frames have been sent."""
         self._put(identity, None)
 
     def _put(self, identity: bytes, frame: bytes | None) -> None:
@@ -137,7 +137,7 @@ class SendQueue:
         os.eventfd_write(self.fd, 1)
 
     def take_all(self) -> list[tuple[bytes, bytes | None]]:
-        """Remove and return all frames with their identities; None instead of a frame disconnects the program."""
+        """Remove and return all frames and their identities; None in place of a frame disconnects the program."""
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self.fd)
         taken = []

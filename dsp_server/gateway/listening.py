@@ -1,4 +1,4 @@
-"""The gateway's listening socket: its address, its keys, and the refusal of an address that would admit anybody."""
+"""The gateway's listening socket: its address and keys, and the refusal of addresses that would admit anybody."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 HANDSHAKE_MS = 5000
 ZAP_DOMAIN = "hbrt"
-MAX_UNSENT = 4096  # frames; remote clients bound their bytes
+MAX_UNSENT = 4096  # frames; remote clients limit their own bytes
 _ENDPOINT = re.compile(r"tcp://(\*|[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
 
 
 class ListenOptions(NamedTuple):
-    """A valid address to listen at, and its keys.
+    """A valid address to listen on, and its keys.
 
     Args:
         host: Address or ``*``.
-        port: TCP port; 0 takes one that is free.
-        keys: The relay's directory of keys; None admits every program of this machine, and of no other.
+        port: TCP port; 0 picks a free one.
+        keys: The relay's directory of keys; None admits all programs on this machine and no others.
         pair: The relay's own keys.
-        what: What listens, for sentences.
+        what: What is listening, for sentences.
     """
 
     host: str
@@ -42,18 +42,18 @@ def parse_endpoint(endpoint: str, keys: Path | None, what: str = "relay") -> Lis
     """Check an endpoint.
 
     Args:
-        endpoint: ``tcp://HOST:PORT``; ``*`` is every address of this machine, port 0 one that is free.
+        endpoint: ``tcp://HOST:PORT``; ``*`` is every address of this machine, port 0 a free one.
         keys: Directory of keys, or None.
-        what: What listens, for sentences.
+        what: What is listening, for sentences.
 
     Raises:
-        WrongUseError: not an endpoint, or one that other machines can reach, without keys.
-        KeysError: the keys are not valid.
+        WrongUseError: not an endpoint, or one that other machines can reach and that has no keys.
+        KeysError: the keys are invalid.
     """
     found = _ENDPOINT.fullmatch(endpoint)
     if found is None or int(found[2]) >= 1 << 16:
         raise WrongUseError(
-            f"{endpoint!r} is not an address to listen at: write tcp://HOST:PORT, as in tcp://127.0.0.1:5557."
+            f"{endpoint!r} is not an address to listen at: expected tcp://HOST:PORT, such as tcp://127.0.0.1:5557."
         )
     host, port = found[1], int(found[2])
     if keys is not None:
@@ -61,19 +61,19 @@ def parse_endpoint(endpoint: str, keys: Path | None, what: str = "relay") -> Lis
     address = _loopback(host)
     if address is None:
         raise WrongUseError(
-            f"Without keys a {what} listens on loopback only (tcp://127.0.0.1:{port}), and {host} can be reached from "
+            f"Without keys a {what} listens only on loopback (tcp://127.0.0.1:{port}), but {host} can be reached from "
             "elsewhere. Make keys with 'hbrt keys new --name NAME DIR' and give --keys DIR."
         )
     return ListenOptions(address, port, what=what)
 
 
 def _loopback(host: str) -> str | None:
-    """The host as a loopback address; None when it is another address."""
+    """Return the host as a loopback address; None if it is not one."""
     try:
         address = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
         if host != "localhost":
-            return None  # a name may resolve to another address tomorrow
+            return None  # a name may resolve to a different address tomorrow
         return "127.0.0.1"
     return host if address.is_loopback else None
 
@@ -96,7 +96,7 @@ class Listener:
         self.socket: zmq.Socket[bytes] = context.socket(zmq.ROUTER)
         self.socket.linger = 500
         self.socket.maxmsgsize = MAX_FRAME_BYTES
-        self.socket.sndhwm, self.socket.rcvhwm = MAX_UNSENT, 0  # connections.py bounds and says why
+        self.socket.sndhwm, self.socket.rcvhwm = MAX_UNSENT, 0  # connections.py limits received data, and explains why
         self.socket.router_mandatory = 1
         self.socket.handshake_ivl = HANDSHAKE_MS
         self.socket.heartbeat_ivl, self.socket.heartbeat_timeout = HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS
@@ -104,8 +104,8 @@ class Listener:
         self.accepted: zmq.Socket[bytes] = self.socket.get_monitor_socket(int(zmq.EVENT_ACCEPTED))
         from zmq.auth.thread import ThreadAuthenticator
 
-        # Without keys too: the authenticator then admits every peer but those of protocols older than ZMTP 3, which
-        # have no heartbeat and no descriptor.
+        # Even without keys: the authenticator then admits all peers but those with protocols older than ZMTP 3, which
+        # have neither heartbeats nor descriptors.
         self._authenticator = ThreadAuthenticator(context)
         self._authenticator.start()
         self.socket.zap_domain = ZAP_DOMAIN.encode()
@@ -124,7 +124,7 @@ class Listener:
         self.endpoint: str = self.socket.last_endpoint.decode().rstrip("\0")
 
     def callback(self, _domain: str, key: bytes) -> bool:
-        """Whether a public key is admitted; ZeroMQ's authenticator calls this in its own thread."""
+        """Whether a public key is admitted; called by ZeroMQ's authenticator in its own thread."""
         return self.name_of(key) is not None
 
     @property
@@ -133,12 +133,12 @@ class Listener:
         return self._options.keys is not None
 
     def name_of(self, key: bytes) -> str | None:
-        """Name of the program that has a key; None when the key is not admitted (anymore)."""
+        """Name of the program that has a key; None if the key is not admitted (anymore)."""
         if self._options.keys is None:
             return None
         try:
             return clients_by_key(self._options.keys).get(key)
-        except KeysError:  # others can write them by now
+        except KeysError:  # others can write to them by now
             return None
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""Answers an observer of another machine: status, ops, memory, log, trace.
+"""Answers an observer on another machine: status, ops, memory, log, trace.
 
-An observer has no lease and changes nothing. It has its own thread, so a daemon that hangs delays no other
-connection.
+An observer has no lease and changes nothing. It has a thread of its own, so that a daemon that hangs does not delay
+other connections.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from hbrt.protocol.control import ControlReply, MalformedMessageError, decode_re
 from hbrt.protocol.remote import LOOKS, MAX_LOG_BYTES, PROGRAM_SAYS, TRACE_BYTES, RemoteFrame, decode, encode
 from hbrt.status import Status
 
-DAEMON_SECONDS = 5.0  # for the daemon's answer: less than the observer waits for the gateway's
+DAEMON_SECONDS = 5.0  # how long the daemon may take: less than the observer waits for the gateway
 IDLE_SECONDS = 30.0  # without a question: the number of observers is limited
-MAX_UNREAD = 4  # questions: an observer waits for each answer before its next question
+MAX_UNREAD = 4  # number of questions: an observer waits for each answer before asking again
 
 
 class Observer(ConnectionHandler):
-    """Serves one observer; arguments as of ``ConnectionHandler``."""
+    """Serves one observer; takes the arguments of ``ConnectionHandler``."""
 
     ROLE = "observer"
 
@@ -38,11 +38,11 @@ class Observer(ConnectionHandler):
     ) -> None:
         super().__init__(identity, name, paths, send_queue, log)
         self._inbox: queue.Queue[bytes] = queue.Queue(MAX_UNREAD)
-        self._trace: dict[str, Path] = {}  # the files that this observer may read, by name
-        self._ticket = 0  # number of the last answer; the next question repeats it, which shows that it was read
+        self._trace: dict[str, Path] = {}  # files that this observer may read, by name
+        self._ticket = 0  # number of the last answer; the next question repeats it to show that it was read
 
     def put(self, frame: bytes) -> bool:
-        """Queue a question; False when MAX_UNREAD wait."""
+        """Queue a question; False if MAX_UNREAD are queued already."""
         try:
             self._inbox.put_nowait(frame)
         except queue.Full:
@@ -52,7 +52,7 @@ class Observer(ConnectionHandler):
     def stop(self) -> None:
         """Make the handler end soon."""
         self._is_over = True
-        with contextlib.suppress(queue.Full):  # a full queue wakes the thread as well
+        with contextlib.suppress(queue.Full):  # a full queue wakes the thread too
             self._inbox.put_nowait(b"")
 
     def _serve(self) -> None:
@@ -61,11 +61,11 @@ class Observer(ConnectionHandler):
             while not self._is_over and self._on_frame(frame):
                 frame = self._inbox.get(timeout=IDLE_SECONDS)
         except queue.Empty:
-            why = f"The relay disconnects an observer that asks nothing for {IDLE_SECONDS:g} s; connect again."
+            why = f"The relay disconnects observers that are idle for {IDLE_SECONDS:g} s; connect again."
             self._send(encode(RemoteFrame.GONE, int(Status.HB_DSP_RELAY_LOST), why))
 
     def _on_frame(self, raw: bytes) -> bool:
-        """Answer a question; False when the observer says BYE."""
+        """Answer a question; False if the observer sends BYE."""
         kind, fields = decode(raw, PROGRAM_SAYS)
         if kind == RemoteFrame.BYE:
             return False
@@ -73,7 +73,7 @@ class Observer(ConnectionHandler):
             raise MalformedMessageError(f"{RemoteFrame(kind).name} needs a connection that began with HELLO.")
         if fields[0] != self._ticket:
             raise MalformedMessageError(
-                f"{RemoteFrame(kind).name} does not show the number of the last REPLY: read it first."
+                f"{RemoteFrame(kind).name} does not have the number of the last REPLY: read that first."
             )
         match kind:
             case RemoteFrame.LOOK:
@@ -89,7 +89,7 @@ class Observer(ConnectionHandler):
     def _ask(self, raw: bytes) -> ControlReply:
         request = decode_request(raw)
         if request.verb not in LOOKS:
-            why = f"{request.verb} is not for an observer on another machine; call it on the board's own."
+            why = f"{request.verb} is not available to observers on another machine; use it on the board's own."
             return ControlReply(request.id, int(Status.HB_DSP_PERMISSION), why)
         try:
             return ControlReply(request.id, 0, "", ask(self._paths, request.verb, DAEMON_SECONDS, **request.args))
@@ -101,13 +101,13 @@ class Observer(ConnectionHandler):
             log = self._paths.log
             part = tail(log, lines, MAX_LOG_BYTES) if since < 0 else bytes_since(log, since, MAX_LOG_BYTES)
         except OSError as error:
-            why = f"The log of board {self._paths.name} cannot be read: {error.strerror}."
+            why = f"Cannot read the log of board {self._paths.name}: {error.strerror}."
             return ControlReply(0, int(Status.HB_DSP_NOT_RUNNING), why)
         data = {"log": str(self._paths.log), "raw": part.raw, "next": part.end, "left_out": part.is_cut}
         return ControlReply(0, 0, "", data)
 
     def _read_trace(self, file: str, at: int) -> ControlReply:
-        """The names of the files of the trace, or a part of one; and the time here."""
+        """Return the trace's file names, or part of a file; and the time here."""
         try:
             if not file:
                 found = ask(self._paths, "trace", DAEMON_SECONDS, do="flush", events=0)
@@ -121,6 +121,6 @@ class Observer(ConnectionHandler):
         except BoardError as error:
             return ControlReply(0, int(getattr(error, "status", Status.HB_DSP_NOT_RUNNING)), str(error))
         except (OSError, KeyError):
-            why = f"The trace of board {self._paths.name} cannot be read: it has ended, or another one has begun."
+            why = f"Cannot read the trace of board {self._paths.name}: it has ended, or another one has begun."
             return ControlReply(0, int(Status.HB_DSP_NOT_RUNNING), why)
         return ControlReply(0, 0, "", {**data, "now_ns": time.monotonic_ns()})

@@ -1,7 +1,7 @@
-"""The session of one remote program: a client of the board with its own lease, memory, tasks and thread.
+"""A remote program's session: a client of the board with its own lease, memory, tasks and thread.
 
-It handles frames in the order of their arrival, and sends frames in the order of their creation. Changed bytes wait
-while WINDOW_BYTES of them are under way, which bounds the cost of a program that does not read.
+It handles frames in the order in which they arrive, and sends frames in the order in which they are made. At most
+WINDOW_BYTES of changed bytes are in transit; more must wait, which limits the cost of a program that does not read.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ from hbrt.trace.switch import Recorder
 if TYPE_CHECKING:
     from hbrt.trace.ring import Ring
 
-MAX_TASKS = 1024  # unfinished tasks of one program
-MAX_UNREAD = 4096  # received frames of one program
+MAX_TASKS = 1024  # unfinished tasks per program
+MAX_UNREAD = 4096  # received frames per program
 MAX_UNREAD_BYTES = WINDOW_BYTES + 2 * MAX_FRAME_BYTES
-MAX_WAITING = 4096  # answers to a program that does not send ACK
+MAX_WAITING = 4096  # answers to a program that sends no ACK
 MAX_WAITING_BYTES = WINDOW_BYTES
 POLL_MS = 1000.0
 
 
 class RemoteClient(ConnectionHandler):
-    """One remote program on the board; arguments as of ``ConnectionHandler``."""
+    """A remote program as a client of the board; takes the arguments of ``ConnectionHandler``."""
 
     ROLE = "remote client"
 
@@ -68,7 +68,7 @@ class RemoteClient(ConnectionHandler):
         self.unread_bytes = 0
         self._inbox: deque[bytes] = deque()
         self._window = SendWindow()
-        self._numbers: dict[int, int] = {}  # handle -> the program's number of the task
+        self._numbers: dict[int, int] = {}  # handle -> the program's number for the task
         self._handles: dict[int, int] = {}  # the program's number -> handle
         self._trace: Ring | None = None
         self._link: LocalLink
@@ -79,7 +79,7 @@ class RemoteClient(ConnectionHandler):
     # -- the gateway's thread calls these
 
     def put(self, frame: bytes) -> bool:
-        """Queue a frame of the program; False when the queue is full."""
+        """Queue a frame from the program; False if the queue is full."""
         if len(self._inbox) >= MAX_UNREAD or self.unread_bytes + len(frame) > MAX_UNREAD_BYTES:
             return False
         self.unread_bytes += len(frame)
@@ -105,7 +105,7 @@ class RemoteClient(ConnectionHandler):
             self._serve_frames()
 
     def _attach(self, stack: contextlib.ExitStack) -> None:
-        """Become a client of the board until ``stack`` closes."""
+        """Be a client of the board until ``stack`` closes."""
         self._link = LocalLink(self._paths, self.program)
         stack.callback(self._link.close)
         self._tasks = Tasks(self._link, polls=False)
@@ -123,11 +123,11 @@ class RemoteClient(ConnectionHandler):
         self._trace = self._recorder.ring
 
     def _begin_ns(self) -> int:
-        """The time, where a trace is to note what begins now; else 0."""
+        """Return the time if a trace is to record what begins now, else 0."""
         return 0 if self._trace is None else time.monotonic_ns()
 
     def _note(self, start_ns: int, size_bytes: int, what: str, sequence: int = 0, client: int = 0) -> None:
-        """Note bytes, or a task, that pass this gateway, unless they began before the trace."""
+        """Trace bytes, or a task, passing through this gateway, unless they began before the trace."""
         if start_ns and (trace := self._trace) is not None:
             trace.note(EventKind.HOP, start_ns, time.monotonic_ns(), sequence, size_bytes, 0, client, trace.text(what))
 
@@ -151,7 +151,7 @@ class RemoteClient(ConnectionHandler):
         )
 
     def _serve_frames(self) -> None:
-        """Pass the program's frames to the board, and the results to the program."""
+        """Pass the program's frames on to the board, and the results to the program."""
         while not self._is_over:
             self._tasks.waiters.sleep_until_any(self._numbers, self._has_work, POLL_MS)
             if self._link.fault:
@@ -169,16 +169,16 @@ class RemoteClient(ConnectionHandler):
                 self._send(frame)
 
     def _check_unsent(self) -> None:
-        """Bound the answers that wait: a program may ask without reading.
+        """Limit the unacknowledged answers: a program may ask without reading.
 
         Raises:
-            MalformedMessageError: too many answers, or too many bytes of them, wait for ACK.
+            MalformedMessageError: too many answers, or too many bytes of answers, wait for an ACK.
         """
         count, size_bytes = self._window.source_count, self._window.waiting_bytes
         if count > MAX_WAITING or size_bytes > MAX_WAITING_BYTES:
             raise MalformedMessageError(
-                f"ACK is missing for what {count} answers wait for, of {size_bytes} bytes so far; {MAX_WAITING} "
-                f"answers and {MAX_WAITING_BYTES} bytes wait at most. Read what comes, and send ACK."
+                f"ACK is missing for {count} answers of {size_bytes} bytes; at most {MAX_WAITING} answers and "
+                f"{MAX_WAITING_BYTES} bytes may wait. Read the answers, and send ACK."
             )
 
     def _has_work(self) -> bool:
@@ -186,7 +186,7 @@ class RemoteClient(ConnectionHandler):
         return self._is_over or bool(self._inbox) or self._window.has_frames or any(map(has_ended, self._numbers))
 
     def _collect(self) -> None:
-        """Send the ends of finished tasks, after the bytes that they wrote."""
+        """Send the results of finished tasks, after the bytes that they wrote."""
         ended = [handle for handle in self._numbers if self._tasks.has_ended(handle)]
         if not ended:
             return
@@ -231,17 +231,17 @@ class RemoteClient(ConnectionHandler):
             case RemoteFrame.BYE:
                 self._is_over = True
             case _:
-                raise MalformedMessageError(f"{RemoteFrame(kind).name} comes once, first.")
+                raise MalformedMessageError(f"{RemoteFrame(kind).name} may come only once, first.")
 
     def _on_ack(self, number: int) -> None:
         if not self._window.on_taken(number):
-            raise MalformedMessageError(f"ACK {number:#x} names no frame that is under way.")
+            raise MalformedMessageError(f"ACK {number:#x} does not name a frame in transit.")
 
     def _on_submit(self, raw: bytes) -> None:
         start_ns = self._begin_ns()
         number, _, custom_id, cmd, priority, core_mask, _, _, *blocks = TASK_REQUEST.unpack(raw)
         if number in self._handles:
-            raise MalformedMessageError(f"The task {number:#x} has been submitted before.")
+            raise MalformedMessageError(f"The task {number:#x} was already submitted.")
         if len(self._numbers) >= MAX_TASKS:
             status = int(Status.HB_DSP_TASK_NUM_EXCEED_LIMIT)
             why = f"This process has {MAX_TASKS} unfinished tasks at the relay, the maximum."
@@ -261,17 +261,17 @@ class RemoteClient(ConnectionHandler):
     def _on_request(self, raw: bytes) -> None:
         request = decode_request(raw)
         if request.verb not in FORWARDED:
-            why = f"{request.verb} is for programs on the board's own machine."
+            why = f"{request.verb} is only for programs on the board's own machine."
             self._reply(ControlReply(request.id, int(Status.HB_DSP_PERMISSION), why))
         elif request.verb in LOOKS:
-            # The reply may be large and changes nothing: it is made when the window has room.
+            # The reply may be large and has no side effects, so it is made once the window has room.
             self._window.add_numbered(lambda number: _reply_frame(number, bounded_reply(self._answer(request))))
         else:
             self._reply(self._answer(request))
 
     def _answer(self, request: ControlRequest) -> ControlReply:
         if request.verb == "leave":
-            self._tasks.empty_released()  # what the program released while it ran is no leak of it
+            self._tasks.empty_released()  # what the program released during its run is not a leak
         try:
             return ControlReply(request.id, 0, "", self._memory.ask(request))
         except RequestRefusedError as error:
@@ -314,7 +314,7 @@ def _reply_frame(number: int, raw: bytes) -> bytes:
 
 
 def activity_of(link: LocalLink) -> bytes:
-    """The activity byte of each core."""
+    """Return the activity byte of each core."""
     layout = link.ddr.layout
     return bytes(link.ddr.map[layout.core(core) + CORE_ACTIVITY] for core in range(link.core_count))
 

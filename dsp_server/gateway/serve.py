@@ -1,7 +1,7 @@
-"""The gateway process: it ends with its board, or on a signal.
+"""The gateway process, which ends with its board or on a signal.
 
-It is separate from the relay of this machine's programs. So its traffic does not delay that relay's calls, and a relay
-that a program started does not prevent a gateway.
+It is separate from the relay for this machine's programs, so that its traffic does not delay that relay's calls, and
+a relay started by a program does not prevent a gateway.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ READY_FD = 3
 
 
 def serve(paths: BoardPaths, options: ListenOptions, on_running: Callable[[str], None]) -> None:
-    """Serve programs of other machines until a signal or the end of the board.
+    """Serve programs on other machines until a signal or the end of the board.
 
     Args:
         paths: The board.
         options: Address and keys.
-        on_running: Called once with the endpoint when the gateway listens.
+        on_running: Called once, with the endpoint, when the gateway is listening.
 
     Raises:
         BoardError: the gateway cannot listen; no daemon serves the board, or it refused.
@@ -53,13 +53,13 @@ def serve(paths: BoardPaths, options: ListenOptions, on_running: Callable[[str],
 
 
 def main() -> NoReturn:
-    """Entry of a gateway that a daemon starts: ``directory endpoint keys daemon_pid``; ``keys`` may be empty."""
+    """Run a gateway started by a daemon; arguments: ``directory endpoint keys daemon_pid``; ``keys`` may be empty."""
     directory, endpoint, keys, daemon = sys.argv[1:]
     os.set_inheritable(READY_FD, False)
 
     def body(announce: Callable[[str], None]) -> None:
         def on_running(listens_at: str) -> None:
-            if os.getppid() != int(daemon):  # the next daemon of the board does not know this process
+            if os.getppid() != int(daemon):  # the board's next daemon does not know this process
                 raise BoardError("The daemon that started this relay has ended.")
             announce(listens_at)
 

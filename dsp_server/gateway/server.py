@@ -1,4 +1,4 @@
-"""A server of programs of other machines: its listening socket, its connections, and the thread that polls them all."""
+"""A server for programs on other machines: its listening socket, connections, and the thread that polls them all."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from dsp_server.gateway.connections import Connection, Connections, PendingConne
 from dsp_server.gateway.listening import Listener, ListenOptions
 from hbrt.board.descriptors import check_free
 
-_MAX_DESCRIPTORS = 24  # 16 that are kept, the loop that the keys' thread makes, and what a module is loaded with
-MAX_AT_ONCE = 64  # messages that are received before other work gets its turn
+_MAX_DESCRIPTORS = 24  # 16 to keep, the event loop in the keys' thread, and those used to load a module
+MAX_AT_ONCE = 64  # messages received before other work gets a turn
 _NOBLOCK = int(zmq.NOBLOCK)
 
 
 class Server(ABC):
-    """What a gateway and a farm share; a subclass says what becomes of messages and of connections that end.
+    """What a gateway and a farm have in common; subclasses handle messages, and connections that end.
 
     Args:
         options: Address and keys.
         log: Writes a sentence to the log.
 
     Raises:
-        BoardError: it cannot listen at the address, or has too few file descriptors.
+        BoardError: it cannot listen on the address, or has too few file descriptors.
     """
 
     def __init__(self, options: ListenOptions, log: Callable[[str], None]) -> None:
@@ -50,7 +50,7 @@ class Server(ABC):
         self.watch(self._connections.fileno(), self._on_ends)
 
     def watch(self, fd: int | zmq.Socket[bytes], handler: Callable[[], object], event: int = zmq.POLLIN, /) -> None:
-        """Call ``handler`` while the descriptor is readable; with ``zmq.POLLERR``, when its other end is closed."""
+        """Call ``handler`` whenever the descriptor is readable; with ``zmq.POLLERR``, when its other end is closed."""
         self._handlers[fd] = handler
         self._poller.register(fd, event)
 
@@ -76,7 +76,7 @@ class Server(ABC):
         self._connections.close()
 
     def _poll(self, seconds: float) -> None:
-        """Handle what is readable, or becomes so in a time."""
+        """Handle what is readable, or becomes readable within this time."""
         for ready, _ in self._poller.poll(int(seconds * 1000)):
             if (handler := self._handlers.get(ready)) is not None:
                 handler()
@@ -94,11 +94,11 @@ class Server(ABC):
             self._on_message(identity, frame, is_more=is_more)
 
     def _end_floods(self, most_bytes: int, seconds: float) -> None:
-        """End connections with too many unread bytes; a refusal would wait behind these bytes.
+        """End connections that have too many unread bytes; a refusal would have to wait behind these bytes.
 
         Args:
-            most_bytes: That a connection may have.
-            seconds: Since the last call.
+            most_bytes: Maximum that a connection may have.
+            seconds: Time since the last call.
         """
         self._pending.end_floods()
         for connection in self._connections.flooding(most_bytes, seconds):
@@ -111,7 +111,7 @@ class Server(ABC):
         try:
             self._socket.send_multipart((identity, self._beat_frame()), _NOBLOCK)
         except zmq.Again:
-            return True  # ZeroMQ routes to it, and the peer does not read
+            return True  # ZeroMQ routes to it, but the peer does not read
         except zmq.ZMQError:
             return False
         return True
@@ -122,7 +122,7 @@ class Server(ABC):
 
     @abstractmethod
     def _on_message(self, identity: bytes, frame: zmq.Frame, *, is_more: bool) -> None:
-        """Handle the first frame of a message; whether the message has more, which are dropped."""
+        """Handle the first frame of a message; ``is_more`` tells whether more frames follow, which are dropped."""
 
     @abstractmethod
     def _on_end(self, connection: Connection) -> None:
@@ -130,8 +130,8 @@ class Server(ABC):
 
     @abstractmethod
     def _on_flood(self, connection: Connection) -> None:
-        """A connection is about to be ended for its unread bytes."""
+        """Handle a connection that is about to be ended because of its unread bytes."""
 
     @abstractmethod
     def _beat_frame(self) -> bytes:
-        """A heartbeat, as the programs know it."""
+        """Return a heartbeat in the programs' protocol."""

@@ -1,4 +1,4 @@
-"""The board's side of a remote program's memory: the blocks that it may access, and their changes."""
+"""The board's side of a remote program's memory: the blocks that it may access, and changes to them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from hbrt.status import Status
 
 
 class RemoteClientMemory:
-    """The blocks of a remote client; the gateway reads and writes no other memory for its program.
+    """A remote client's blocks; the gateway reads and writes no other memory for the program.
 
     Args:
         link: The remote client's attachment; its lease holds the blocks.
-        tasks: The remote client's tasks; they learn of its blocks.
-        next_number: Returns the number of the next DATA.
+        tasks: The remote client's tasks, which are notified of its blocks.
+        next_number: Returns the number for the next DATA.
     """
 
     def __init__(self, link: Link, tasks: Tasks, next_number: Callable[[], int]) -> None:
@@ -29,13 +29,13 @@ class RemoteClientMemory:
         self._holdings = Holdings(link.ddr.layout.phy_end)
         self._shadow = ShadowMemory(link.ddr)
         self._next_number = next_number
-        self._seen = 0  # number of the last PUSH that was applied
+        self._seen = 0  # number of the last PUSH applied
 
     def ask(self, request: ControlRequest) -> object:
-        """Send a control request to the daemon, and keep track of memory; returns the answer for the program.
+        """Send a control request to the daemon and keep track of memory; return the answer for the program.
 
         Raises:
-            RequestRefusedError: the daemon refused it.
+            RequestRefusedError: the daemon refused the request.
         """
         data = self._link.request(request.verb, **request.args)
         phy_addr = request.args.get("phy", 0)
@@ -52,13 +52,13 @@ class RemoteClientMemory:
         return data
 
     def push(self, number: int, phy_addr: int, change: Change) -> None:
-        """Apply changed bytes of the program.
+        """Apply bytes changed by the program.
 
         Raises:
-            MalformedMessageError: not the next number, or not inside one block of the program.
+            MalformedMessageError: not the next number, or not inside a single block of the program.
         """
         if number != self._seen + 1:
-            raise MalformedMessageError(f"PUSH {number} came after PUSH {self._seen}.")
+            raise MalformedMessageError(f"PUSH {number} arrived after PUSH {self._seen}.")
         if self._holdings.find(phy_addr, change.size_bytes) is None:
             raise MalformedMessageError(
                 f"The range {phy_addr:#x}+{change.size_bytes:#x} of a PUSH is not inside one block of its program."
@@ -67,10 +67,10 @@ class RemoteClientMemory:
         self._seen = number
 
     def pull(self, phy_addr: int, size_bytes: int) -> Iterator[tuple[int, bytes]]:
-        """DATA frames for the changes in the pages of a range, each with its number.
+        """Yield numbered DATA frames for the changes in the pages of a range.
 
         Raises:
-            RequestRefusedError: the range is not inside one block of the program.
+            RequestRefusedError: the range is not inside a single block of the program.
         """
         found = self._holdings.find(phy_addr, size_bytes)
         if found is None:
@@ -81,13 +81,13 @@ class RemoteClientMemory:
         return self._data(found[0], found[1].extent)
 
     def everything(self) -> Iterator[tuple[int, bytes]]:
-        """DATA frames for the changes in all blocks of the program; a block that is freed meanwhile is left out."""
+        """Yield DATA frames for the changes in all blocks of the program, except blocks freed meanwhile."""
         for phy_addr, held in self._holdings.all():
             if self._holdings.find(phy_addr, held.extent) is not None:
                 yield from self._data(phy_addr, held.extent)
 
     def close(self) -> None:
-        """Free the shadow copy; the end of the lease frees the blocks."""
+        """Free the shadow copy; the blocks are freed when the lease ends."""
         self._shadow.close()
 
     def _data(self, phy_addr: int, size_bytes: int) -> Iterator[tuple[int, bytes]]:
@@ -105,8 +105,8 @@ class RemoteClientMemory:
             self._link.undo("unregister", base)
             raise RequestRefusedError(
                 Status.HB_SYS_REGISTER_MEM_FAILED,
-                f"The block at {base:#x} is memory of another library, which only programs on its own machine reach: "
-                "copy it into memory from hbSysAllocMem there.",
+                f"The block at {base:#x} is another library's memory, which only programs on that machine can access: "
+                "copy it there into memory from hbSysAllocMem.",
             )
         self._holdings.hold(base, entry.size_bytes, is_owned=False)
         return [base, entry.size_bytes, entry.owner]

@@ -1,1 +1,1 @@
-"""The wait graph of a board: records of one moment, the graph of them, sentences. Pure."""
+"""A board's wait graph: the records of one moment, their graph, and sentences. Pure."""

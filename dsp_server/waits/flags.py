@@ -1,4 +1,4 @@
-"""A flag that an op polls: the place in the DDR that a loop reads while the op stands still."""
+"""A flag polled by an op: the memory in the DDR that its loop reads while the op makes no progress."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from hbrt.protocol.frame_values import Read, read_in_loop
 
 
 class Flags:
-    """Finds the flags that ops of one process poll; ``shared`` are the DDR file's bytes, as ops see them."""
+    """Finds flags polled by the ops of a process; ``shared`` is the DDR file's bytes, as ops see them."""
 
     def __init__(self, shared: memoryview) -> None:
         self._base, self._bytes = ctypes.addressof(ctypes.c_char.from_buffer(shared)), shared.nbytes
 
     def read_by(self, frame: FrameType | None) -> tuple[int, int]:
-        """Offset in the DDR file, and size, of the memory that the loop of an op polls; zeros for none.
+        """Return offset in the DDR file, and size, of the memory that an op's loop polls; zeros if none.
 
         Args:
-            frame: The innermost one of the op. The op stands still, so its variables stay as they are.
+            frame: The op's innermost frame. The op is not progressing, so its variables do not change.
         """
         while frame is not None and is_library(frame.f_code.co_filename):
             frame = frame.f_back
-        with contextlib.suppress(Exception):  # the heartbeat's thread calls this
+        with contextlib.suppress(Exception):  # called by the heartbeat thread
             for read in read_in_loop(frame) if frame is not None else ():
                 offset, size = _place_of(read)
                 if size and self._base <= offset and offset + size <= self._base + self._bytes:
@@ -35,21 +35,21 @@ class Flags:
 
 
 def _place_of(read: Read) -> tuple[int, int]:
-    """Address and bytes of a part of an array, a view or a structure; the part itself is not read."""
+    """Return address and size of a part of an array, view or structure, without reading the part itself."""
     whole: Any = read.of.value
     if isinstance(whole, ctypes.Structure) and isinstance(read.part, str):
         field: Any = getattr(type(whole), read.part, None)
         size = getattr(field, "size", 0)
-        return (ctypes.addressof(whole) + field.offset, size) if 0 < size < 1 << 16 else (0, 0)  # no bit field
+        return (ctypes.addressof(whole) + field.offset, size) if 0 < size < 1 << 16 else (0, 0)  # not a bit field
     numpy = sys.modules.get("numpy")  # not every image loads it
     is_array = numpy is not None and isinstance(whole, numpy.ndarray)
     if isinstance(read.part, str) or not (is_array or isinstance(whole, memoryview | ctypes.Array)):
         return 0, 0
     try:
         index = read.part if isinstance(read.part, tuple) else (read.part,)
-        # A slice of one element is a view, and no read of it.
+        # Slicing one element creates a view instead of reading it.
         ends = tuple(slice(at, at + 1 or None) if isinstance(at, int) else at for at in index)
         part = whole[ends] if is_array else memoryview(whole)[ends[0]]
         return ctypes.addressof(ctypes.c_char.from_buffer(part)), part.nbytes
     except (IndexError, TypeError, ValueError, BufferError):
-        return 0, 0  # no such element, not in one piece, or a variable whose bytes cannot be written
+        return 0, 0  # no such element, not contiguous, or a variable with read-only bytes

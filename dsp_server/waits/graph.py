@@ -1,11 +1,11 @@
-"""The wait graph of a board: which node waits for which, and whether the wait ends. Rules only.
+"""A board's wait graph: which node waits for which, and whether the wait will end. Rules only.
 
 A node is a kind and a number: a program, a task (its slot), a core, the relay, the claim lock, a flag (its physical
-address), a lock of a program (counted over all programs). The edges of a node lead to the nodes that it waits for.
-Several edges of a task are alternatives: it waits for the first of its cores that is free. So it hangs when all of them
-lead to a node that hangs, or back to itself. A program waits for all of its tasks. A flag waits for the tasks in whose
-output it lies, but somebody else may write it, too: it does not make others hang. A lock waits for the task that its
-holder waits for, or for the next lock of a circle of threads, which hangs.
+address), or a lock inside a program (numbered across all programs). Edges lead from a node to the nodes that it waits
+for. A task's edges are alternatives: it waits for whichever of its cores is free first. So it hangs if all of them
+lead to nodes that hang, or back to itself. A program waits for all of its tasks. A flag waits for the tasks whose
+output contains it, but others may write it too, so it does not make others hang. A lock waits for the task that its
+holder waits for, or for the next lock in a cycle of threads, which hangs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 from dsp_server.waits.records import Core, Program, Records, Task
 from hbrt.protocol.stacks import NO_SLOT, Wait
 
-LONG_SILENT_SECONDS = 5.0  # a shorter silence may be one long call of C
+LONG_SILENT_SECONDS = 5.0  # a shorter silence may be a single long call into C
 
 
 class NodeKind(StrEnum):
@@ -33,7 +33,7 @@ class NodeKind(StrEnum):
 
 
 class Node(NamedTuple):
-    """A node of the graph: a kind, and the number of a program, task, core, flag or lock; 0 for the others."""
+    """A node in the graph: a kind, and the number of a program, task, core, flag or lock; 0 for other kinds."""
 
     kind: NodeKind
     number: int = 0
@@ -43,7 +43,7 @@ Graph: TypeAlias = Mapping[Node, tuple[Node, ...]]
 
 
 class Index(NamedTuple):
-    """The records of a moment by their numbers; for each core the tasks that it runs, the innermost last."""
+    """The records of one moment by number; for each core its running tasks, innermost last."""
 
     records: Records
     programs: dict[int, Program]
@@ -53,14 +53,14 @@ class Index(NamedTuple):
 
 
 def index_of(records: Records) -> Index:
-    """The records by their numbers."""
+    """Index the records by number."""
     return Index(
         records,
         {one.id: one for one in records.programs},
         {one.task: one for one in records.tasks},
         {one.core: one for one in records.cores},
         {
-            # A task that has run for a shorter time has interrupted the longer ones.
+            # A task that has run for less time has interrupted those that have run longer.
             core.core: sorted((one for one in records.tasks if one.core == core.core), key=lambda one: -one.ran_s)
             for core in records.cores
         },
@@ -68,7 +68,7 @@ def index_of(records: Records) -> Index:
 
 
 def graph_of(index: Index) -> Graph:
-    """The nodes that each node waits for."""
+    """Return the nodes that each node waits for."""
     records = index.records
     graph: dict[Node, tuple[Node, ...]] = {Node(NodeKind.RELAY): (), Node(NodeKind.LOCK): _of_lock(index)}
     graph |= {Node(NodeKind.PROGRAM, one.id): _tasks(awaited(index, one)) for one in records.programs}
@@ -87,7 +87,7 @@ def graph_of(index: Index) -> Graph:
 
 
 def awaited(index: Index, program: Program) -> list[Task]:
-    """The tasks that a program waits for: those that its threads wait for, else all of its unfinished ones, by age."""
+    """Tasks that a program waits for: those that its threads wait for, or else all its unfinished ones, by age."""
     own = [task for task in index.records.tasks if task.owner == program.id]
     own.sort(key=lambda task: task.sequence)
     waits = board_waits(program)
@@ -98,17 +98,17 @@ def awaited(index: Index, program: Program) -> list[Task]:
 
 
 def board_waits(program: Program) -> list[Wait]:
-    """The waits of a program's threads for the board, not those for its own lock."""
+    """Waits of a program's threads for the board, excluding those for locks of its own."""
     return [wait for wait in program.waits or () if not wait.lock]
 
 
 def locked_out(index: Index) -> list[tuple[Program, Wait]]:
-    """The threads that wait for a lock of their program."""
+    """Threads that wait for a lock in their own program."""
     return [(one, wait) for one in index.records.programs for wait in one.waits or () if wait.lock]
 
 
 def eligible(index: Index, task: Task) -> list[Core]:
-    """The cores that may run a task, and that serve or restart by themselves."""
+    """Cores that may run a task and that are serving or will restart automatically."""
     return [
         core
         for core in index.records.cores
@@ -117,14 +117,14 @@ def eligible(index: Index, task: Task) -> list[Core]:
 
 
 def ahead_of(index: Index, task: Task) -> list[Task]:
-    """The queued tasks that run before this one on one of the same cores."""
+    """Queued tasks that run before this one on any of the same cores."""
     cores = {core.core for core in eligible(index, task)}
     ready = (one for one in index.records.tasks if one.state == "ready" and one.order < task.order)
     return [one for one in ready if cores & {core.core for core in eligible(index, one)}]
 
 
 def is_culprit(index: Index, node: Node) -> bool:
-    """Whether a node itself is the reason that the nodes behind it wait forever."""
+    """Whether a node is itself the reason that the nodes behind it wait forever."""
     if node.kind is NodeKind.CORE:
         core = index.cores[node.number]
         if core.health == "stalled" and not core.is_stopped:
@@ -143,8 +143,8 @@ def is_culprit(index: Index, node: Node) -> bool:
 
 
 def hanging(index: Index, graph: Graph) -> frozenset[Node]:
-    """The nodes that do not continue by themselves: culprits, cycles, and the nodes that wait for such nodes alone."""
-    # The others continue: they have no edges, or one of their alternatives continues.
+    """Nodes that cannot continue on their own: culprits, cycles, and nodes that wait only for such nodes."""
+    # All others continue: they have no edges, or one of their alternatives continues.
     going: set[Node] = set()
     while more := {
         node
@@ -161,7 +161,7 @@ def _goes_on(node: Node, edges: tuple[Node, ...], going: set[Node]) -> bool:
 
 
 def cycles(graph: Graph) -> list[list[Node]]:
-    """The cycles of a graph, each once, in the order of the waits, from its least node on."""
+    """Cycles of a graph, each once, in waiting order, beginning with the smallest node."""
     found: list[list[Node]] = []
     for start in sorted(graph):
         stack = [(start, iter(graph[start]))]
@@ -184,9 +184,9 @@ def cycles(graph: Graph) -> list[list[Node]]:
 
 
 def path_from(node: Node, graph: Graph, hangs: frozenset[Node]) -> list[Node]:
-    """The path from a node along its waits, to the last node, or to a node that is on the path already.
+    """Path from a node along its waits, to the last node or to a node that is already on the path.
 
-    Of alternatives it follows one that continues, since the wait ends there; else the first.
+    Among alternatives it follows one that continues, since that is where the wait ends; otherwise the first.
     """
     path = [node]
     while edges := graph.get(path[-1], ()):
@@ -206,26 +206,26 @@ def _of_task(index: Index, task: Task) -> tuple[Node, ...]:
         return (Node(NodeKind.CORE, task.core),)
     if index.records.lock is not None and index.records.lock.is_kept:
         return (Node(NodeKind.LOCK),)
-    # A task waits for a busy core by way of the task that the core runs.
+    # A task waits for a busy core via the task that the core is running.
     running = ((core.core, index.running[core.core]) for core in eligible(index, task))
     return tuple(Node(NodeKind.TASK, tasks[-1].task) if tasks else Node(NodeKind.CORE, core) for core, tasks in running)
 
 
 def _of_core(index: Index, core: Core) -> tuple[Node, ...]:
-    """An op waits for the tasks that its own process, or a child of it, waits for; else for the flag that it polls."""
+    """An op waits for the tasks that its process, or a child of it, waits for; otherwise for the flag it polls."""
     tasks = [task for one in index.records.programs if core.core in one.cores for task in awaited(index, one)]
     return _tasks(tasks[:1]) or (() if core.flag is None else (Node(NodeKind.FLAG, core.flag.phy_addr),))
 
 
 def _of_flag(index: Index, core: Core) -> tuple[Node, ...]:
-    """The tasks that have not begun and in whose output a flag lies."""
+    """Tasks that have not started and whose output contains a flag."""
     at = core.flag.phy_addr if core.flag is not None else 0
     found = [one for one in index.records.tasks if 0 <= at - one.output[0] < one.output[1] and one.state == "ready"]
     return _tasks(found)
 
 
 def _next_in_circle(locked: list[tuple[Program, Wait]], at: int) -> list[int]:
-    """The wait of the thread that holds the lock which this one waits for, when both are in a circle of threads."""
+    """Wait of the thread that holds the lock that this one waits for, if both are in a cycle of threads."""
     program, wait = locked[at]
     if wait.slot > NO_SLOT - 1:
         return []

@@ -1,15 +1,15 @@
-"""Priority inversions at one moment: a task waits because of one of a lower priority. Pure.
+"""Priority inversions at one moment: a task waits because of a lower-priority task. Pure.
 
 Two cases:
-- BLOCKED: the task is ready, and every core that may run it runs, since before the submission, a task of a lower
-  priority that it does not preempt. Real-time scheduling calls this non-preemptive blocking.
-- HELD: the op of the task runs and waits for a task that it has submitted itself with a lower priority. The second
-  task is ready behind a task whose priority is below that of the first. The wait lasts for as long as tasks between
-  the two priorities come, and is called unbounded inversion.
+- BLOCKED: the task is ready, and every core that may run it has, since before the submission, been running a task of
+  lower priority that it does not preempt. Real-time scheduling calls this non-preemptive blocking.
+- HELD: the task's op is running and waits for a task that it has itself submitted with a lower priority. That second
+  task is ready, behind a task whose priority is below the first task's. The wait lasts as long as tasks with priorities
+  in between keep coming, which is called unbounded inversion.
 
-A wait for tasks of the same or a higher priority is no inversion, nor is the wait of a task that a free core can run.
+Waiting for tasks of equal or higher priority is not an inversion, nor is waiting when a free core can run the task.
 
-The words are those of L. Sha, R. Rajkumar, J. P. Lehoczky: Priority Inheritance Protocols, an Approach to Real-Time
+Terminology: L. Sha, R. Rajkumar, J. P. Lehoczky: Priority Inheritance Protocols, an Approach to Real-Time
 Synchronization, IEEE Transactions on Computers 39 (9), 1990.
 """
 
@@ -30,17 +30,17 @@ class Why(Enum):
 
 
 class Task(NamedTuple):
-    """A task that is ready or runs.
+    """A task that is ready or running.
 
     Attributes:
         slot: Its slot.
         sequence: Identifies the task in the slot.
-        rank: Its priority, on a board with aging its rank (hbrt.mailbox.schedule).
-        core_mask: The cores that may run it, 0 for any.
-        owner: Id of the program that submitted it.
-        age_s: Since its submission, in seconds.
-        core: The core that runs it, -1 for none.
-        ran_s: How long the core has run it, in seconds.
+        rank: Its priority; on a board with aging, its rank (hbrt.mailbox.schedule).
+        core_mask: Mask of cores that may run it; 0 for any.
+        owner: Client id of the program that submitted it.
+        age_s: Time since its submission, in seconds.
+        core: The core that runs it; -1 for none.
+        ran_s: How long the core has been running it, in seconds.
     """
 
     slot: int
@@ -54,13 +54,13 @@ class Task(NamedTuple):
 
 
 class Inversion(NamedTuple):
-    """One inversion.
+    """One priority inversion.
 
     Attributes:
         why: The case.
-        task: The task of the higher priority.
-        queued: The task that is ready: the same, or the one that its op waits for.
-        lower: The running task of a lower priority that delays it; of several the one that has run longest.
+        task: The higher-priority task.
+        queued: The ready task: the same one, or the one that its op waits for.
+        lower: The running lower-priority task that delays it; if there are several, the longest-running one.
     """
 
     why: Why
@@ -76,14 +76,14 @@ def inversions(
     waiting_ops: Mapping[int, int],
     least_s: float,
 ) -> Iterator[Inversion]:
-    """The inversions of a moment.
+    """Return the inversions at one moment.
 
     Args:
         ready: Tasks that no core has claimed.
-        running: Tasks that a core runs; of two on one core, the one with the shorter time has preempted the other.
+        running: Tasks running on a core; if a core has two, the one with the shorter time has preempted the other.
         cores: Indices of the cores that serve.
-        waiting_ops: Programs that are the op of a core and sleep: their id, and the core.
-        least_s: Seconds; shorter waits are left out.
+        waiting_ops: Programs that are a core's op and asleep: client id to core.
+        least_s: Shortest wait to include, in seconds.
     """
     on_core: dict[int, Task] = {}
     for one in sorted(running, key=lambda task: -task.ran_s):

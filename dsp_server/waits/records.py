@@ -1,4 +1,4 @@
-"""The state of a board at one moment, as plain records: the daemon's answer to ``why``."""
+"""A board's state at one moment, as plain records: the daemon's answer to ``why``."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ class Program(NamedTuple):
     """An attached client.
 
     Attributes:
-        id: Of the client.
-        pid: Its process.
+        id: Client id.
+        pid: Its process id.
         name: Its name on the board.
-        hop: The carrier of its tasks, such as a relay; empty for a program of this machine. See ``with_hops``.
+        hop: What carries its tasks, such as a relay; empty for programs on this machine. See ``with_hops``.
         is_stopped: Whether a signal or a debugger has stopped its process.
-        is_asleep: Whether a thread of it sleeps on its doorbell.
-        waits: Its threads that wait for the board, None when it did not answer.
-        cores: Cores whose op is this process, or a parent of it.
+        is_asleep: Whether one of its threads sleeps on its doorbell.
+        waits: Its threads that wait for the board; None if it did not answer.
+        cores: Cores whose op is this process or its ancestor.
     """
 
     id: int
@@ -35,18 +35,18 @@ class Task(NamedTuple):
     """A task that has not ended.
 
     Attributes:
-        task: Its slot: the lower bits of its handle.
+        task: Its slot, which is the lower bits of its handle.
         sequence: Identifies the task in the slot.
-        state: "sent", "ready", "running", "inline": its program runs it itself, or "elsewhere": another board does.
-        op: Such as "softmax, command 0x400".
-        owner: Id of its program.
-        core_mask: The cores that may run it, 0 for any.
+        state: "sent", "ready", "running", "inline" (its program runs it itself), or "elsewhere" (on another board).
+        op: Name of its op, such as "softmax, command 0x400".
+        owner: Client id of its program.
+        core_mask: Mask of cores that may run it; 0 for any.
         order: Its key in the schedule: priority (negative), custom id, sequence.
-        age_s: Since its submission.
-        core: The core that runs it, -1 for none.
-        ran_s: How long the core has run it.
-        limit_s: When the watchdog ends it, 0 for never.
-        output: Physical address and bytes of its output block.
+        age_s: Time since its submission.
+        core: The core that runs it; -1 for none.
+        ran_s: How long the core has been running it.
+        limit_s: When the watchdog ends it; 0 for never.
+        output: Physical address and size of its output block.
     """
 
     task: int
@@ -64,15 +64,15 @@ class Task(NamedTuple):
 
 
 class Flag(NamedTuple):
-    """The memory in the DDR that the loop of an op polls while the op stands still.
+    """The memory in the DDR that an op's loop polls while the op makes no progress.
 
     Attributes:
-        phy_addr: Of its first byte.
-        size_bytes: How many bytes.
-        value: These bytes as hexadecimal digits, in the order of the addresses; empty for many.
-        block: Physical address of the block that holds it.
-        block_bytes: Of the block.
-        users: Ids of the programs that have the block.
+        phy_addr: Address of its first byte.
+        size_bytes: Number of bytes.
+        value: These bytes as hexadecimal digits, in address order; empty if there are many.
+        block: Physical address of the block that contains it.
+        block_bytes: Size of that block.
+        users: Client ids of the programs that have the block.
     """
 
     phy_addr: int
@@ -88,18 +88,18 @@ class Core(NamedTuple):
 
     Attributes:
         core: Its index.
-        pid: Its process, 0 for none.
+        pid: Its process id; 0 for none.
         state: offline, running or crashed.
         health: As in ``hbrt status``.
-        problem: The sentence on it when it is not healthy.
-        comes_back: Whether it restarts by itself.
+        problem: A sentence about it if it is not healthy.
+        comes_back: Whether it restarts automatically.
         is_stopped: Whether a signal or a debugger has stopped its process.
-        silent_s: Since its last heartbeat, 0 when it does not run.
-        still_s: How long its op has stood still.
-        stack: Of its op, the innermost frame first; empty when it did not answer, or runs none.
-        dma_handle: iDMA handle that its op polls, 0 for none.
-        dma_outstanding: iDMA descriptors that are outstanding.
-        flag: The memory that its op polls, None when that is not known.
+        silent_s: Time since its last heartbeat; 0 if it is not running.
+        still_s: How long its op has made no progress.
+        stack: Its op's stack, innermost frame first; empty if it did not answer, or runs no op.
+        dma_handle: iDMA handle that its op polls; 0 for none.
+        dma_outstanding: Number of outstanding iDMA descriptors.
+        flag: The memory that its op polls; None if unknown.
     """
 
     core: int
@@ -123,8 +123,8 @@ class Lock(NamedTuple):
     Attributes:
         holder: A clause such as "process 7 (arm.py), which is stopped, by a signal (SIGSTOP) or a debugger".
         advice: What to do about it.
-        pid: Process of the holder, 0 for one that is gone.
-        is_kept: Whether its holder cannot release it, or does not.
+        pid: The holder's process id; 0 if it is gone.
+        is_kept: Whether its holder cannot, or does not, release it.
     """
 
     holder: str
@@ -134,7 +134,7 @@ class Lock(NamedTuple):
 
 
 class Records(NamedTuple):
-    """A board at one moment; ``relay_pid`` is the process of its relay, 0 for none."""
+    """A board at one moment; ``relay_pid`` is its relay's process id, 0 for none."""
 
     programs: tuple[Program, ...]
     tasks: tuple[Task, ...]
@@ -144,7 +144,7 @@ class Records(NamedTuple):
     relay_is_stopped: bool
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for a message and for ``--json``."""
+        """Convert to plain data, for a message and for ``--json``."""
         return {
             "programs": [
                 {
@@ -174,11 +174,11 @@ class Records(NamedTuple):
 
 
 def with_hops(records: Records, relay: str) -> Records:
-    """Records that name the relay of each program of another machine: a client of the relay's own process.
+    """Return records that name the relay of each program on another machine: a client of the relay's own process.
 
     Args:
-        records: Those of a board.
-        relay: The name of a relay's own client on a board.
+        records: A board's records.
+        relay: Name of a relay's own client on a board.
     """
     carriers = {one.pid for one in records.programs if one.name == relay}
     programs = (
@@ -189,7 +189,7 @@ def with_hops(records: Records, relay: str) -> Records:
 
 
 def records_of(data: dict[str, Any]) -> Records:
-    """Records from the plain data of ``Records.as_dict``."""
+    """Make records from the plain data of ``Records.as_dict``."""
     return Records(
         tuple(
             Program(**{**one, "waits": _waits(one["waits"]), "cores": tuple(one["cores"])}) for one in data["programs"]

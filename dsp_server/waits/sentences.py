@@ -1,4 +1,4 @@
-"""The wait graph as chains of sentences, and the verdict on each from two looks. Rules only."""
+"""The wait graph as chains of sentences, with a verdict on each from two looks. Rules only."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from hbrt.borders import guests
 from hbrt.findings.text import counted
 from hbrt.protocol.stacks import NO_SLOT, Frame
 
-LONG_STILL_SECONDS = 1.0  # an op that stands still for less is not reported
+LONG_STILL_SECONDS = 1.0  # an op that has made no progress for less is not reported
 _OURS = Path(__file__).resolve().parents[1]
 _UNSURE = (
     "Too early to say whether it hangs.",
-    "This hangs, unless somebody else writes that memory: the task that is to write it waits for its reader.",
+    "This hangs, unless somebody else writes that memory: the task that has to write it waits for its reader.",
 )
 _BEFORE_TASK = {
     NodeKind.CORE: "its op waits for {}",
-    NodeKind.FLAG: "{} is to write there",
+    NodeKind.FLAG: "{} has to write there",
     NodeKind.LOCK: "that client waits for {}",
 }
 _LIBRARIES = (
@@ -55,28 +55,28 @@ _LIBRARIES = (
 
 
 class Verdict(StrEnum):
-    """The future of a chain when the user does nothing."""
+    """What happens to a chain if the user does nothing."""
 
-    WAITS = "waits"  # it ends
-    MOVES = "moves"  # it was another one at the first look
-    HANGS = "hangs"  # it does not end
+    WAITS = "waits"  # it will end
+    MOVES = "moves"  # the first look saw a different one
+    HANGS = "hangs"  # it will not end
 
 
 class Step(NamedTuple):
-    """A node of a chain, and the clause on it."""
+    """A node of a chain, and the clause about it."""
 
     node: Node
     text: str
 
 
 class Chain(NamedTuple):
-    """A path through the wait graph, from a program (None for a task without a waiter) and one of its tasks on."""
+    """A path through the wait graph: from a program (None if nobody waits), through one of its tasks, onward."""
 
     program: int | None
     task: int
     verdict: Verdict
     steps: tuple[Step, ...]
-    why: str  # the sentence on the verdict, empty for a verdict that needs none
+    why: str  # explains the verdict; empty if it needs no explanation
 
     @property
     def text(self) -> str:
@@ -94,26 +94,26 @@ class Look(NamedTuple):
 
 
 def look_of(records: Records) -> Look:
-    """The look that the records of one moment give."""
+    """Return the look for the records of one moment."""
     index = index_of(records)
     graph = graph_of(index)
     return Look(index, graph, hanging(index, graph))
 
 
 def chains(before: Look, now: Look, task: int | None = None) -> list[Chain]:
-    """The chains of the second look, hanging ones first; with ``task`` those of one task alone."""
+    """Return the chains of the second look, hanging ones first; with ``task``, only that task's."""
     found: list[Chain] = []
     seen: set[Node] = set()
     for program, root, more in _roots(now.board, task):
         path = path_from(Node(NodeKind.TASK, root.task), now.graph, now.hangs)
-        if program is not None or path[0] not in seen:  # a task without a waiter may be a part of other chains
+        if program is not None or path[0] not in seen:  # a task that nobody waits for may be part of other chains
             found.append(_chain(before, now, program, root, more, path))
             seen |= {*path}
     return sorted(found, key=lambda chain: chain.verdict is not Verdict.HANGS)
 
 
 def last_words(records: Records, slot: int) -> str:
-    """The chain of the task in a slot, which the watchdog is about to end; without a verdict."""
+    """Return the chain of the task in a slot, which the watchdog is about to end; without a verdict."""
     tasks = tuple(one._replace(limit_s=0.0) for one in records.tasks)
     now = look_of(records._replace(tasks=tasks))
     found = [chain for chain in chains(now, now, slot) if chain.steps]
@@ -121,7 +121,7 @@ def last_words(records: Records, slot: int) -> str:
 
 
 def cycle_sentences(now: Look) -> list[str]:
-    """A sentence on each cycle, in the order of the waits."""
+    """Return one sentence per cycle, in waiting order."""
     return [
         f"A cycle: {', '.join(_in_cycle(now, *pair) for pair in zip(path, path[1:] + path[:1], strict=True))}."
         for path in cycles(now.graph)
@@ -133,12 +133,12 @@ def _in_cycle(now: Look, node: Node, after: Node) -> str:
         program, wait = locked_out(now.board)[node.number]
         return f"the thread of client {program.id} at {wait.stack[0].site} waits for {wait.lock}"
     if node.kind is NodeKind.FLAG:
-        return f"{name_of(after)} is to write {name_of(node)}"
+        return f"{name_of(after)} has to write {name_of(node)}"
     return f"{name_of(node)} waits for {name_of(after)}"
 
 
 def name_of(node: Node) -> str:
-    """``task 19``, ``the claim lock``."""
+    """Name a node, such as ``task 19`` or ``the claim lock``."""
     if node.kind is NodeKind.FLAG:
         return f"the flag at {node.number:#x}"
     if node.kind is NodeKind.PROGRAM:
@@ -147,7 +147,7 @@ def name_of(node: Node) -> str:
 
 
 def place_of(stack: tuple[Frame, ...], dma_handle: int = 0, dma_outstanding: int = 0) -> str:
-    """Where an op is: its innermost line outside libraries, the call there, the iDMA handle; empty for no stack."""
+    """Say where an op is: innermost line outside libraries, the call there, iDMA handle; empty without a stack."""
     if not stack:
         return ""
     own = own_of(stack)
@@ -161,18 +161,18 @@ def place_of(stack: tuple[Frame, ...], dma_handle: int = 0, dma_outstanding: int
 
 
 def own_of(stack: tuple[Frame, ...]) -> tuple[Frame, ...]:
-    """A stack without its innermost library calls; a stack of only libraries is unchanged."""
+    """Return a stack without its innermost library calls; a stack with only libraries stays unchanged."""
     at = next((at for at, frame in enumerate(stack) if not is_library(frame.file)), 0)
     return stack[at:]
 
 
 def is_library(file: str) -> bool:
-    """Whether a file belongs to Python, an installed package or the runtime: its lines do not help the op's author."""
+    """Whether a file is Python's, an installed package's or the runtime's, so its lines do not help the op's author."""
     return file.startswith(_LIBRARIES)
 
 
 def _roots(index: Index, only: int | None) -> list[tuple[Program | None, Task, int]]:
-    """The starts of chains: a program and a task that it waits for, or a task alone; and the number of similar ones."""
+    """Starts of chains: a program and a task that it waits for, or only a task; and the number of similar ones."""
     roots: list[tuple[Program | None, Task, int]] = []
     seen: set[int] = set()
     for program in index.records.programs:
@@ -196,8 +196,8 @@ def _roots(index: Index, only: int | None) -> list[tuple[Program | None, Task, i
 def _elsewhere(task: Task, node: Node) -> list[Step]:
     if task.state != "elsewhere":
         return []
-    where = f"another board runs it, by HBRT_ROUTE of its program, for {span(task.age_s)}"
-    return [Step(node, f"{where}: 'hbrt why' of that board says more")]
+    where = f"another board runs it, as set by its program's HBRT_ROUTE, for {span(task.age_s)}"
+    return [Step(node, f"{where}: run 'hbrt why' on that board for more")]
 
 
 def _chain(before: Look, now: Look, program: Program | None, task: Task, more: int, path: list[Node]) -> Chain:
@@ -231,7 +231,7 @@ def _chain(before: Look, now: Look, program: Program | None, task: Task, more: i
     if _key(index, path) != _key(before.board, was):
         verdict, why = Verdict.MOVES, ""
         if path[0] in now.hangs:
-            why = "This is still moving: it was another chain a moment before. Look again."
+            why = "This is still moving: the chain was different a moment ago. Look again."
     elif path[0] in now.hangs and path[0] in before.hangs:
         verdict, why = Verdict.HANGS, _why_hangs(now, path)
     else:
@@ -242,7 +242,7 @@ def _chain(before: Look, now: Look, program: Program | None, task: Task, more: i
 
 
 def _key(index: Index, path: list[Node]) -> list[tuple[Node, int]]:
-    """The key of a chain: its nodes, and the tasks in their slots."""
+    """Key of a chain: its nodes, and the tasks in their slots."""
     return [
         (node, index.tasks[node.number].sequence if node.kind is NodeKind.TASK and node.number in index.tasks else 0)
         for node in path
@@ -264,7 +264,7 @@ def _who(program: Program, task: Task) -> str:
 
 
 def _on_node(before: Look, now: Look, node: Node, after: Node | None) -> str:
-    """The clause on a node of a chain, and on the node that it waits for; empty for none."""
+    """The clause about a node of a chain and the node that it waits for; empty if there is none."""
     index = now.board
     if node.kind is NodeKind.TASK:
         task = index.tasks[node.number]
@@ -276,7 +276,7 @@ def _on_node(before: Look, now: Look, node: Node, after: Node | None) -> str:
         return _on_flag(index, flag)
     if node.kind is NodeKind.RELAY:
         if not index.records.relay_pid:
-            return "no relay runs that could queue it"
+            return "no relay is running to queue it"
         stopped = ", which is stopped, by a signal (SIGSTOP) or a debugger" if index.records.relay_is_stopped else ""
         return f"it is on its way to the relay (process {index.records.relay_pid}){stopped}"
     lock = index.records.lock
@@ -289,10 +289,10 @@ def _on_node(before: Look, now: Look, node: Node, after: Node | None) -> str:
 def _in_queue(now: Look, task: Task, after: Node | None) -> str:
     index = now.board
     if after is None:
-        return "no core that may run it is there"
+        return "there is no core that may run it"
     if after.kind is not NodeKind.TASK:
         return ""
-    # The task that the chain continues with, then those of the other cores.
+    # First the task that the chain continues with, then those of the other cores.
     edges = sorted(now.graph[Node(NodeKind.TASK, task.task)], key=lambda edge: edge != after)
     blocking = [index.tasks[edge.number] for edge in edges if edge.kind is NodeKind.TASK]
     behind = ", or ".join(f"{_task(one)} on core {one.core}" for one in blocking)
@@ -315,8 +315,8 @@ def _on_core(index: Index, before: Index, core: Core) -> str:
     if len(running) > 1:
         parts[0] += f", which has interrupted task {running[-2].task}"
     if has_moved and then is not None:
-        parts.append(f"it moves: a moment before it was {place_of(then.stack)}")
-    elif core.still_s > LONG_STILL_SECONDS and core.health != "stuck":  # a stuck core's problem has it
+        parts.append(f"it is moving: a moment ago it was {place_of(then.stack)}")
+    elif core.still_s > LONG_STILL_SECONDS and core.health != "stuck":  # a stuck core's problem already says so
         parts.append(f"no progress there for {span(core.still_s)}")
     if core.health == "stalled" and not core.is_stopped:
         parts.append(
@@ -328,14 +328,14 @@ def _on_core(index: Index, before: Index, core: Core) -> str:
 
 
 def _on_flag(index: Index, flag: Flag) -> str:
-    """The clause on the memory that an op polls, and on the programs that could write it."""
+    """The clause about the memory that an op polls, and about the programs that could write it."""
     value = f", which holds {_value(flag)}" if flag.value else ""
     users = [index.programs[one] for one in flag.users if one in index.programs]
     whose = " and ".join(f"client {one.id} (process {one.pid}, {one.name})" for one in users) or "no client anymore"
     block = f"; its block {flag.block:#x}+{flag.block_bytes:#x} belongs to {whose}"
     return (
-        f"its loop reads {counted(flag.size_bytes, 'byte')} at {flag.phy_addr:#x}{value}, again and again: it may wait "
-        f"until somebody writes there{block}"
+        f"its loop keeps reading {counted(flag.size_bytes, 'byte')} at {flag.phy_addr:#x}{value}: it may be waiting "
+        f"for somebody to write there{block}"
     )
 
 

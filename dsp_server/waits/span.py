@@ -1,10 +1,10 @@
-"""A time span in a sentence."""
+"""Formats a time span for a sentence."""
 
 from __future__ import annotations
 
 
 def span(seconds: float) -> str:
-    """Short text of a time span: ``3 µs``, ``2 ms``, ``4.2 s``, ``75 s``."""
+    """Format a time span briefly: ``3 µs``, ``2 ms``, ``4.2 s``, ``75 s``."""
     if seconds < 0.001:
         return f"{seconds * 1e6:.0f} µs"
     if seconds < 1:

@@ -268,7 +268,7 @@ def test_what_only_the_boards_own_machine_may_do(far: Chip) -> None:
     for verb in ("stop", "slots", "restart"):
         with pytest.raises(RequestRefusedError) as caught:
             far.board.session.link.request(verb, None, **({"count": 1} if verb == "slots" else {}))
-        assert str(caught.value) == f"{verb} is for programs on the board's own machine."
+        assert str(caught.value) == f"{verb} is only for programs on the board's own machine."
 
 
 def test_memory_of_another_library_is_refused(far: Chip) -> None:
@@ -285,7 +285,7 @@ def test_memory_that_a_program_there_has_of_another_library_is_not_reached(far: 
     frame = dsp_board.from_fd(fd, 4096)
     mem = hb.hbSysMem(phyAddr=frame.phy_addr, memSize=64)
     assert hb.hbSysRegisterMem(mem) == hb.HB_SYS_REGISTER_MEM_FAILED
-    assert "is memory of another library" in hb.last_error()
+    assert "is another library's memory" in hb.last_error()
     assert far.board.session.link.request("mem", most=9)["blocks"][0]["registered_by"] == []
     os.close(fd)
 

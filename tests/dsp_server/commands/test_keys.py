@@ -58,7 +58,7 @@ def test_a_detached_relay_listens_and_ends_with_its_board(shell: Shell) -> None:
 def test_flags_that_do_not_fit(shell: Shell) -> None:
     shell.good("start")
     for arguments, why in (
-        (("--listen", "tcp://*:0"), "Without keys a relay listens on loopback only"),
+        (("--listen", "tcp://*:0"), "Without keys a relay listens only on loopback"),
         (("--listen", "here"), "is not an address to listen at"),
         (("--keys", "keys"), "it needs --listen tcp://HOST:PORT"),
         (("--listen", "tcp://*:0", "--keys", "keys"), "No such key"),

@@ -221,7 +221,7 @@ def test_status_and_doctor_say_so_and_name_this_verb(hung: Scene) -> None:
 
 def test_a_core_that_dies_after_a_look_tells_where_it_was_then(scene: Scene) -> None:
     scene.begin("in_c.py", HALT.replace("task.result()", "print(task.exception(), flush=True)"), halts.IN_C, 1)
-    chain = scene.chain("in_c.py", lambda chain: ", in match (" in chain["text"] and "not beaten" in chain["text"])
+    chain = scene.chain("in_c.py", lambda chain: ", in match (" in chain["text"] and "no heartbeat" in chain["text"])
     assert f"at {scene.line(IMAGE.name, 're.match')} in halt, in match (" in chain["text"]
     os.kill(scene.shell.status()["cores"][0]["pid"], signal.SIGKILL)
     (process,) = scene.shell._started
@@ -278,7 +278,7 @@ def test_a_flag_that_an_op_polls_and_a_lock_that_a_program_waits_for(scene: Scen
         f"holds (with: {scene.line('in_line.py', 'with jobs:')})" in text
     )
     assert (
-        f"; its loop reads 1 byte at {flag:#x}, which holds 0x0, again and again: it may wait until somebody writes "
+        f"; its loop keeps reading 1 byte at {flag:#x}, which holds 0x0: it may be waiting for somebody to write "
         f"there; its block "
         f"{flag - 1:#x}+0x8 belongs to client {number} (process {scene.pids['in_line.py']}, in_line.py)." in text
     )

@@ -91,7 +91,7 @@ def test_copy_is_refused_once_and_delay_delays(dsp_board_factory: object, tmp_pa
         x, y = board.from_array(X), board.empty(4, np.float32)
         board.inject("fail-copy call=2", "delay ms=80 call=4")
         board.call(0x1000, x, y)
-        with pytest.raises(OpFailedError, match="This copy is refused as asked for by 'fail-copy call=2'"):
+        with pytest.raises(OpFailedError, match="This copy is refused, as requested by 'fail-copy call=2'"):
             board.call(0x1000, x, y)
         times = []
         for _ in range(2):

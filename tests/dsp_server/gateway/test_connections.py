@@ -161,7 +161,7 @@ def test_who_brings_an_identity_is_refused(relay: RemoteRelay) -> None:
         peer.say(encode(RemoteFrame.HELLO, "alice", os.getpid()))
         kind, (status, why) = peer.hear()
         assert (kind, status) == (RemoteFrame.REFUSED, Status.HB_DSP_INVALID_ARGUMENT)
-        assert why == "It names its own connection (ZMQ_ROUTING_ID); leave that to the relay."
+        assert why == "It sets its own ZMQ_ROUTING_ID; only the relay may set it."
         assert peer.is_ended()
 
 

@@ -96,7 +96,7 @@ def test_a_message_without_an_end_takes_no_memory_without_a_bound(relay: RemoteR
     # What comes between two looks is more on a fast machine; without a bound it would be all that 20 s can hold.
     assert max(used) < 40 * MAX_UNREAD_BYTES
     if is_known:
-        await_word(relay, f"endless:{os.getpid()}: more than {MAX_UNREAD_BYTES} bytes of it wait unread.")
+        await_word(relay, f"endless:{os.getpid()}: more than {MAX_UNREAD_BYTES} of its bytes are unread.")
     else:
         await_word(relay, f"it was not admitted, and sent more than {MAX_UNKNOWN_BYTES} bytes.")
 

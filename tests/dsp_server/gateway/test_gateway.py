@@ -286,7 +286,7 @@ def test_bytes_of_answers_that_wait_are_bounded(
     dsp_board.session.blocks.unregister(phy_addr)
     talker.close()
     assert (kind, status) == (RemoteFrame.GONE, Status.HB_DSP_INVALID_ARGUMENT)
-    assert "1000 bytes wait at most. Read what comes, and send ACK." in why
+    assert "1000 bytes may wait. Read the answers, and send ACK." in why
 
 
 @pytest.fixture
@@ -353,7 +353,7 @@ def test_who_looks_and_asks_nothing_more_is_let_go(near_gateway: Gateway, monkey
     assert talker.hear().kind == RemoteFrame.REPLY
     kind, (status, why) = talker.hear()
     assert (kind, status) == (RemoteFrame.GONE, Status.HB_DSP_RELAY_LOST)
-    assert why == "The relay disconnects an observer that asks nothing for 0.01 s; connect again."
+    assert why == "The relay disconnects observers that are idle for 0.01 s; connect again."
     assert talker.is_cut_off()
     talker.close()
 
@@ -448,7 +448,7 @@ class TestWhereToListen:
         "host", ["*", "0.0.0.1", "10.0.0.7", "[::]", "example.org", "localhost.example.org", "eth0"]
     )
     def test_everything_else_does(self, host: str, tmp_path: Path) -> None:
-        with pytest.raises(WrongUseError, match="Without keys a relay listens on loopback only"):
+        with pytest.raises(WrongUseError, match="Without keys a relay listens only on loopback"):
             parse_endpoint(f"tcp://{host}:5557", None)
         keys.make_server(tmp_path / "keys")
         assert parse_endpoint(f"tcp://{host}:5557", tmp_path / "keys").host == host

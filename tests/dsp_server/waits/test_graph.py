@@ -135,7 +135,7 @@ def test_a_core_in_a_long_call_of_c_does_not_hang_at_once(
 def test_a_task_of_another_board_says_so() -> None:
     (chain,) = told(board(program(3), task(19, 3, state="elsewhere"), core(0, stack=())))
     assert chain.verdict is Verdict.WAITS
-    assert "another board runs it, by HBRT_ROUTE of its program, for" in str(chain)
+    assert "another board runs it, as set by its program's HBRT_ROUTE, for" in str(chain)
 
 
 def test_a_program_that_runs_its_op_itself_does_not_hang() -> None:
@@ -191,7 +191,7 @@ def test_a_circle_through_memory_is_one_cycle_and_said_to_hang_with_a_condition(
     writes = task(20, 3, output=(0x8000_1000, 64))
     records = board(program(3, 20), task(19, 3, 0), writes, task(21, 3, output=(0x8000_1000, 16)), polls)
     (sentence,) = cycle_sentences(look_of(records))
-    assert "core 0 waits for the flag at 0x80001010, task 20 is to write the flag at 0x80001010, task 20" in sentence
+    assert "core 0 waits for the flag at 0x80001010, task 20 has to write the flag at 0x80001010, task 20" in sentence
     (chain,) = told(records, only=20)
     assert (chain.verdict, "This hangs, unless somebody else writes that memory" in chain.why) == (Verdict.WAITS, True)
 
@@ -249,7 +249,7 @@ def test_a_verdict_that_changes_between_two_looks_is_still_moving() -> None:
 def test_an_op_that_moves_is_said_to_move() -> None:
     at = [board(program(3, 19), task(19, 3, 0), core(0, stack=(OP._replace(line=line),))) for line in (38, 40)]
     (chain,) = told(at[1], at[0])
-    assert "at /home/my_ops.py:40 in op; it moves: a moment before it was at /home/my_ops.py:38 in op" in chain.text
+    assert "at /home/my_ops.py:40 in op; it is moving: a moment ago it was at /home/my_ops.py:38 in op" in chain.text
     assert chain.verdict is Verdict.WAITS
 
 
@@ -272,7 +272,7 @@ def test_a_task_on_its_way_names_the_relay() -> None:
     (chain,) = told(board(*sent, relay_pid=77, relay_is_stopped=True))
     assert (chain.verdict, "'kill -CONT 77' resumes the relay" in chain.text) == (Verdict.HANGS, True)
     (chain,) = told(board(*sent))
-    assert (chain.verdict, "no relay runs" in chain.text) == (Verdict.HANGS, True)
+    assert (chain.verdict, "no relay is running" in chain.text) == (Verdict.HANGS, True)
 
 
 def test_a_program_of_another_machine_names_its_relay() -> None:
