@@ -1,7 +1,7 @@
-"""The DSP side: what an image and an op import. ``from dsp_server import hb_dsp_register_fn, ...``.
+"""The DSP side: what images and ops import. ``from dsp_server import hb_dsp_register_fn, ...``.
 
-``__init__.pyi`` lists the names. They are loaded when they are first used: the daemon and the verbs live in this
-package and need none of them.
+``__init__.pyi`` lists the names. They are loaded on first use: the daemon and the verbs are also in this package and
+need none of them.
 """
 
 from hbrt.lazy import attach

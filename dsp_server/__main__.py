@@ -1,4 +1,4 @@
-"""``python -m dsp_server``: the program ``dsp_server``, the daemon of a board in the foreground."""
+"""``python -m dsp_server``: the same as ``dsp_server``, a board's daemon in the foreground."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The packaged ops by command number, named and not imported: a core loads an op when it first runs it."""
+"""The packaged ops by command number, named but not imported: a core loads an op when it first runs it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NN_OPS: dict[int, tuple[str, str]] = {
     0x404: ("pointpillars", "dsp_server.ops.nn.pointcloud:hb_dsp_pointpillars"),
     0x405: ("softmax_rows", "dsp_server.ops.nn.softmax_rows:hb_dsp_softmax_rows"),
 }
-"""Command number -> (name, "module:function"), what HB_DSP_REGISTER_NN_ALL registers."""
+"""Command number -> (name, "module:function"); registered by HB_DSP_REGISTER_NN_ALL."""
 
 _CV_FILES: Final = {
     "edges": ("canny", "corner_harris", "sobel"),
@@ -32,4 +32,4 @@ _CV_FILE_OF: Final = {op: file for file, ops in _CV_FILES.items() for op in ops}
 CV_OPS: dict[int, tuple[str, str]] = {
     int(cmd): (cmd.op_name, f"dsp_server.ops.cv.{_CV_FILE_OF[cmd.op_name]}:hb_dsp_{cmd.op_name}") for cmd in hbDSPCvCmd
 }
-"""Command number -> (name, "module:function"), what HB_DSP_REGISTER_CV_ALL registers. The numbers are hbDSPCvCmd's."""
+"""Command number -> (name, "module:function"); registered by HB_DSP_REGISTER_CV_ALL. The numbers are hbDSPCvCmd's."""

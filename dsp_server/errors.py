@@ -1,6 +1,6 @@
-"""Errors of ops and of images.
+"""Errors of ops and images.
 
-An op's exception for a wrong call is ParameterError: the caller gets its sentence. Any other comes with its traceback.
+An op should raise ParameterError for a wrong call: the caller gets its message. Others come with their traceback.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from hbrt.status import Status
 
 
 class ImageError(StatusError, ValueError):
-    """An image cannot be used: the text has the reason, ``status`` tells a wrong path from a wrong program."""
+    """An image cannot be used: the text says why; ``status`` distinguishes a wrong path from a wrong program."""
 
     status: Status = Status.HB_DSP_RUN_TASK_FAILED
 
@@ -25,7 +25,7 @@ class ImageLateError(ImageError):
 
 
 class ParameterError(ValueError):
-    """A parameter breaks a rule of the op; the message names the parameter, its value and the rule.
+    """A parameter breaks a rule of the op; the message has the parameter, its value and the rule.
 
-    The task fails with HB_DSP_RUN_TASK_FAILED, as for any exception, but its text is one sentence without a traceback.
+    The task fails with HB_DSP_RUN_TASK_FAILED, as for any exception, but its text is a sentence instead of a traceback.
     """

@@ -1,4 +1,4 @@
-"""FastRPC's DSP side, by the name that images import: it is of the distribution hbrt-fastrpc."""
+"""FastRPC's DSP side under the name that images import; it is part of the distribution hbrt-fastrpc."""
 
 import sys
 

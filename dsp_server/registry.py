@@ -1,8 +1,8 @@
-"""Command number -> op. One dict is the truth; every registration, macro or call, goes through ``register``.
+"""Command number -> op. There is one dict; every registration, by macro or call, goes through ``register``.
 
 Ranges (J5, DSP runtime API manual): 0x0000-0x03ff framework (0 is PING), 0x0400-0x07ff NN, 0x0800-0x0fff CV,
-0x1000-0xffff custom, with 0xffff BUTT reserved for the list of commands. A user's op may take an NN or CV
-number, as the vendor's template does with softmax; the later registration wins and says so.
+0x1000-0xffff custom, of which 0xffff (BUTT) is reserved for the list of commands. A user's op may take an NN or CV
+number, as softmax does in the vendor's template; the later registration wins and logs that.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Op: TypeAlias = Callable[[memoryview, memoryview, Any], int]
 
 
 class RegistrationError(ValueError):
-    """A registration breaks a rule; the message names the command, the op and the rule."""
+    """A registration breaks a rule; the message has the command, the op and the rule."""
 
 
 class Registration:
-    """One command: its op (or where to import it from when first used), its name, its latency budget."""
+    """One command: its op (or where to import it from on first use), its name, and its latency budget."""
 
     __slots__ = ("cmd", "last_ns", "latency_us", "name", "op", "runs", "source")
 
@@ -32,11 +32,11 @@ class Registration:
         self.source = source
         self.latency_us = latency_us
         self.op = op
-        self.last_ns = 0  # how long it ran the last time
-        self.runs = 0  # how often it has returned
+        self.last_ns = 0  # duration of its last run
+        self.runs = 0  # how many times it has returned
 
     def resolve(self) -> Op:
-        """The op; imports it on first use, so that heavy libraries load only in cores that need them."""
+        """Return the op, importing it on first use, so that heavy libraries load only in cores that need them."""
         if self.op is None:
             module, _, attribute = self.source.partition(":")
             self.op = cast("Op", getattr(import_module(module), attribute))
@@ -44,7 +44,7 @@ class Registration:
 
 
 def range_name(cmd: int) -> str:
-    """Owner of a command number: framework, nn, cv or custom."""
+    """Return the owner of a command number: framework, nn, cv or custom."""
     if cmd < HB_DSP_RPC_CMD_NN_B:
         return "framework"
     if cmd < HB_DSP_RPC_CMD_CV_B:
@@ -53,24 +53,24 @@ def range_name(cmd: int) -> str:
 
 
 class Registry:
-    """The registered commands of one core."""
+    """One core's registered commands."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        """``say`` gets a sentence when a registration replaces another."""
+        """``say`` receives a sentence when a registration replaces another."""
         self.by_cmd: dict[int, Registration] = {}
-        self.on_put: Callable[[Registration], None] = lambda _: None  # of a core that serves already
+        self.on_put: Callable[[Registration], None] = lambda _: None  # set by a core that is already serving
         self._say = say
 
     def register(self, cmd: int, op: Op, latency_us: int = 0) -> None:
-        """Register an op under a command number; the later registration wins.
+        """Register an op for a command number; the later registration wins.
 
         Args:
             cmd: 0x400..0xfffe.
             op: Callable that takes (input, output, tm) and returns an int.
-            latency_us: Budget of one run in microseconds; 0 takes the board's default.
+            latency_us: Time budget for one run in microseconds; 0 for the board's default.
 
         Raises:
-            RegistrationError: a reserved or impossible number, not callable, wrong arity, bad latency.
+            RegistrationError: a reserved or invalid number, not callable, wrong arity, or invalid latency.
         """
         name = printable(str(getattr(op, "__name__", type(op).__name__)))
         _check_number(cmd, name)
@@ -82,13 +82,13 @@ class Registry:
         _check_arity(cmd, name, op)
         if type(latency_us) is not int or not 0 <= latency_us < 1 << 32:
             raise RegistrationError(
-                f"Command {cmd:#x} ({name}) has the latency {latency_us!r}; it is a whole number of microseconds, "
+                f"Command {cmd:#x} ({name}) has the latency {latency_us!r}; it must be a whole number of microseconds, "
                 "0 for the board's default."
             )
         self._put(Registration(int(cmd), name, _source_of(op), latency_us, op))
 
     def register_lazy(self, cmd: int, name: str, source: str, latency_us: int = 0) -> None:
-        """Register an op by ``module:attribute``; it is imported when the command is first called."""
+        """Register an op as ``module:attribute``; it is imported when the command is first called."""
         _check_number(cmd, name)
         self._put(Registration(int(cmd), name, source, latency_us, None))
 
@@ -100,17 +100,17 @@ class Registry:
         self.on_put(new)
 
     def get(self, cmd: int) -> Registration | None:
-        """Registration of a command, or None."""
+        """Return the registration of a command, or None."""
         return self.by_cmd.get(cmd)
 
     def listing(self) -> list[Registration]:
-        """All registrations by ascending command number."""
+        """Return all registrations, sorted by command number."""
         return [self.by_cmd[cmd] for cmd in sorted(self.by_cmd)]
 
 
 def _check_number(cmd: int, name: str) -> None:
     if isinstance(cmd, bool) or not isinstance(cmd, int):
-        raise RegistrationError(f"The command of {name} is {cmd!r}; a command is an integer such as 0x1000.")
+        raise RegistrationError(f"The command of {name} is {cmd!r}; a command must be an integer, such as 0x1000.")
     if not 0 <= cmd <= HB_DSP_RPC_CMD_BUTT:
         raise RegistrationError(f"Command {cmd:#x} of {name} is outside 0x0..0xffff; custom ops take 0x1000..0xfffe.")
     if cmd < HB_DSP_RPC_CMD_NN_B:
@@ -119,16 +119,16 @@ def _check_number(cmd: int, name: str) -> None:
             "take 0x1000..0xfffe."
         )
     if cmd == HB_DSP_RPC_CMD_BUTT:
-        raise RegistrationError(f"Command 0xffff of {name} is reserved: it lists the commands. Use 0x1000..0xfffe.")
+        raise RegistrationError(f"Command 0xffff of {name} is reserved for the list of commands. Use 0x1000..0xfffe.")
 
 
 def _check_arity(cmd: int, name: str, op: Op) -> None:
-    import inspect  # a few ms that an image without ops of its own need not pay
+    import inspect  # takes a few ms, which images without their own ops need not pay
 
     try:
         signature = inspect.signature(op)
     except (TypeError, ValueError):
-        return  # a builtin with no signature: its call will tell
+        return  # a builtin without a signature: calling it will tell
     try:
         signature.bind(None, None, None)
     except TypeError as error:

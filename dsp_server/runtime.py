@@ -1,8 +1,8 @@
-"""``hb_dsp_*``: what an image and an op may call, in the vendor's words.
+"""``hb_dsp_*``: what images and ops may call, by the vendor's names.
 
-An image is a Python file whose ``main()`` reads as the vendor's template; a core loads it and calls ``main()``.
-The functions here act on the core that this process is. With no core around them (an op under a unit test)
-registration fills a registry of this process's own, and what needs a board says so.
+An image is a Python file whose ``main()`` looks like the vendor's template; a core loads it and calls ``main()``. The
+functions here act on this process's core. If the process is not a core (an op under a unit test), registration fills
+a registry of the process's own, and functions that need a board say so.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ HB_DSP_DRAM1_POOL_SIZE: Final = BANK_USABLE_BYTES
 
 
 class MapFailed(Enum):
-    """Type of MAP_FAILED: false, and unlike every memoryview. Test with ``is MAP_FAILED``."""
+    """Type of MAP_FAILED: false, and unlike any memoryview. Test with ``is MAP_FAILED``."""
 
     MAP_FAILED = "MAP_FAILED"
 
@@ -60,18 +60,18 @@ class MapFailed(Enum):
 
 
 MAX_SAID: Final = 32
-"""Lines of ops that a core remembers, for the text of a task that fails."""
+"""Number of output lines from ops that a core remembers, for the text of a task that fails."""
 
 MAP_FAILED: Final = MapFailed.MAP_FAILED
 Mapped: TypeAlias = memoryview | MapFailed
 
 
 class NoBoardError(RuntimeError):
-    """A call came where it cannot work: with no core, or before hb_dsp_env_init(); the message says what to do."""
+    """A call was made where it cannot work: without a core, or before hb_dsp_env_init(); the text says what to do."""
 
 
 class Mapping(NamedTuple):
-    """A range that an op has mapped: its view, its physical address, and the line that mapped it, or ``file:line``."""
+    """A range that an op has mapped: its view, physical address, and where it was mapped, as code or ``file:line``."""
 
     view: memoryview
     phy_addr: int
@@ -80,7 +80,7 @@ class Mapping(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes."""
+        """Size in bytes."""
         return len(self.view)
 
     @property
@@ -89,7 +89,7 @@ class Mapping(NamedTuple):
         return self.code if isinstance(self.code, str) else f"{self.code.co_filename}:{self.line}"
 
     def is_of(self, mapped: object) -> bool:
-        """Whether that is what hb_dsp_mem_map returned, an array over it, or its physical address."""
+        """Whether this is what hb_dsp_mem_map returned, an array over it, or its physical address."""
         if mapped is self.view or (type(mapped) is int and mapped == self.phy_addr):
             return True
         try:
@@ -102,61 +102,61 @@ class Mapping(NamedTuple):
 
 
 class MapWatcher(Protocol):
-    """What is called at each mapping of the op that runs: the check memory, a recorder."""
+    """Called at each mapping by the running op: the memory check, or a recorder."""
 
     def mapped(self, phy_addr: int, size_bytes: int) -> None:
-        """A range was mapped."""
+        """Called after a range was mapped."""
 
     def refused(self, phy_addr: int, size_bytes: int, why: str) -> None:
-        """A range may not be mapped, for what the sentence says."""
+        """Called when a range may not be mapped; ``why`` is a sentence."""
 
 
 class Outcome(Protocol):
-    """Takes the outcome of a call that is recorded."""
+    """Receives the outcome of a recorded call."""
 
     def ended(self, status: int, text: str, cycles: int, ddr_bytes: int, tcm_bytes: int) -> None:
-        """Note the outcome: status, the sentence of a failure, and what was modelled: cycles, DDR traffic, most TCM."""
+        """Record status, text of a failure, and what was modeled: cycles, DDR traffic, peak TCM."""
 
 
 class Recorder(Protocol):
-    """Records the calls of one program."""
+    """Records one program's calls."""
 
     def recording(self, mailbox: Mailbox, slot: int, op: str) -> AbstractContextManager[Outcome | None]:
-        """Record the call of an op; None when no more is recorded."""
+        """Record an op's call; None if recording has stopped."""
 
 
 class CoreContext:
-    """What the process's core is, as the functions of this module see it."""
+    """The state of this process's core, for the functions in this module."""
 
     def __init__(self) -> None:
         self.index = -1
         self.ddr: Ddr | None = None
         self.serve: Callable[[], NoReturn] | None = None
-        self.trace_fd = -1  # where this process, when it is a core's own, writes the stack that it dies with
+        self.trace_fd = -1  # where a core's own process writes the stack that it dies with
         self.tile_manager: TileManager | None = None
         self.registry = Registry(lambda sentence: hb_dsp_log(HB_DSP_LOG_WARNING, sentence))
         self.is_initialized = False
         self.log_level = HB_DSP_LOG_WARNING
         self.frequency_hz = CLOCK_HZ
-        # Of the task that runs: its command, owner and client, whose memory it may touch, why its last mapping failed.
+        # For the running task: its command, owner and client, whose memory it may touch; why its last mapping failed.
         self.task: tuple[int, int, int] | None = None
         self.client_id = 0
         self.map_failure = ""
         self.mappings: list[Mapping] = []
         self.watchers: list[MapWatcher] = []
-        self.mapped_bytes = 0  # by this task, for an estimate of what it reads and writes
-        self.report: Callable[[Finding], None] | None = None  # passes a finding to the board; None without one
+        self.mapped_bytes = 0  # by this task, to estimate what it reads and writes
+        self.report: Callable[[Finding], None] | None = None  # passes a finding to the board; None without a board
         self.faults: dict[int, Trigger] = {}  # to inject, by number
-        self.recorders: dict[int, Recorder] = {}  # of the programs whose calls are recorded, by client
+        self.recorders: dict[int, Recorder] = {}  # for programs whose calls are recorded, by client
         self.on_injected: Callable[[int], None] = lambda _: None
-        self.said: deque[tuple[object, str]] = deque(maxlen=MAX_SAID)  # what ops said, with the task that ran
+        self.said: deque[tuple[object, str]] = deque(maxlen=MAX_SAID)  # what ops printed, and the task that was running
 
 
 context = CoreContext()
 
 
 def hb_dsp_env_init() -> int:
-    """Initialize the runtime of the core; must come before registrations. Returns 0."""
+    """Initialize the core's runtime; must be called before registering. Returns 0."""
     context.is_initialized = True
     return 0
 
@@ -167,13 +167,13 @@ def hb_dsp_init_global_tm(
     pool1: object = None,
     pool1_bytes: int = HB_DSP_DRAM1_POOL_SIZE,
 ) -> int:
-    """Initialize the tile manager over two TCM pools, one a bank; optional, as on the board.
+    """Initialize the tile manager with two TCM pools, one per bank; optional, as on the board.
 
     Args:
         pool0: The vendor's array in bank 0. The emulator owns its TCM, so this is ignored and may be None.
-        pool0_bytes: Bytes of bank 0 that ops may use, at most 128 KiB; HB_DSP_DRAM0_POOL_SIZE (103 KiB) as a rule.
-        pool1: As pool0, bank 1.
-        pool1_bytes: As pool0_bytes, bank 1.
+        pool0_bytes: Bytes of bank 0 that ops may use, at most 128 KiB; usually HB_DSP_DRAM0_POOL_SIZE (103 KiB).
+        pool1: Like pool0, for bank 1.
+        pool1_bytes: Like pool0_bytes, for bank 1.
 
     Returns:
         0. Without this call ops get the default pools.
@@ -184,24 +184,24 @@ def hb_dsp_init_global_tm(
 
 
 def hb_dsp_register_fn(cmd: int, op: Op, latency: int = 0) -> int:
-    """Register an op under a command number. Later registrations win, and the log says so.
+    """Register an op for a command number. Later registrations win, and the log says so.
 
     Args:
         cmd: 0x1000..0xfffe for custom ops; an NN or CV number replaces the packaged op.
-        op: ``op(input, output, tm) -> int``: two writable memoryviews over the RPC's blocks, and the tile manager.
-        latency: The op's budget in microseconds, 0 for the board's default (HBRT_WATCHDOG_MS). One that outlives it
-            fails with HB_DSP_WATCHDOG and its core is started again. Unit and effect are the emulator's choice.
+        op: ``op(input, output, tm) -> int``: gets two writable memoryviews of the RPC's blocks, and the tile manager.
+        latency: The op's time budget in microseconds; 0 for the board's default (HBRT_WATCHDOG_MS). If exceeded, the
+            task fails with HB_DSP_WATCHDOG and the core restarts. Unit and effect are the emulator's choice.
 
     Returns:
         0.
 
     Raises:
-        RegistrationError: a rule is broken; names the rule. NoBoardError: it came before hb_dsp_env_init(). An image
+        RegistrationError: a rule is broken; says which. NoBoardError: called before hb_dsp_env_init(). An image
             that raises does not start.
     """
     if not context.is_initialized:
         raise NoBoardError(
-            f"hb_dsp_register_fn({_as_command(cmd)}, ...) came before hb_dsp_env_init(); call hb_dsp_env_init() first "
+            f"hb_dsp_register_fn({_as_command(cmd)}, ...) was called before hb_dsp_env_init(); call that first "
             "in main()."
         )
     context.registry.register(cmd, op, latency)
@@ -219,31 +219,31 @@ def _register_table(table: dict[int, tuple[str, str]]) -> int:
 
 
 def HB_DSP_REGISTER_NN_ALL() -> int:
-    """Register the packaged NN ops. A macro in C, a call here."""
+    """Register the packaged NN ops. A macro in C, a function here."""
     from dsp_server.builtin_ops import NN_OPS
 
     return _register_table(NN_OPS)
 
 
 def HB_DSP_REGISTER_CV_ALL() -> int:
-    """Register the packaged CV ops. A macro in C, a call here."""
+    """Register the packaged CV ops. A macro in C, a function here."""
     from dsp_server.builtin_ops import CV_OPS
 
     return _register_table(CV_OPS)
 
 
 def hb_dsp_start() -> None:
-    """Serve tasks until the core is stopped; never returns, though the template has a line after it.
+    """Serve tasks until the core is stopped; never returns, even though the template has a line after it.
 
     Raises:
-        NoBoardError: this process is not a core, or it came before hb_dsp_env_init().
+        NoBoardError: this process is not a core, or this was called before hb_dsp_env_init().
     """
     if context.serve is None:
         raise NoBoardError(
-            f"hb_dsp_start() runs on a core only. Start a board with this image: hbrt start --image {sys.argv[0]}"
+            f"hb_dsp_start() runs only on a core. Start a board with this image: hbrt start --image {sys.argv[0]}"
         )
     if not context.is_initialized:
-        raise NoBoardError("hb_dsp_start() came before hb_dsp_env_init(); call hb_dsp_env_init() first in main().")
+        raise NoBoardError("hb_dsp_start() was called before hb_dsp_env_init(); call that first in main().")
     context.serve()
 
 
@@ -252,11 +252,11 @@ def hb_dsp_mem_map(phy_addr: int, size_bytes: int) -> Mapped:
 
     Args:
         phy_addr: Any address inside a live block that the caller's process owns or has registered.
-        size_bytes: Bytes; the whole range must lie in that block. 0 is allowed and gives an empty view.
+        size_bytes: Size; the whole range must be in that block. 0 is allowed and gives an empty view.
 
     Returns:
-        Writable memoryview, format 'B'; or the false value MAP_FAILED, and the reason is put into the task's text
-        when the op then fails. An op returns HB_ERR_MMAP_FAILED for it.
+        Writable memoryview, format 'B'; or the false value MAP_FAILED, in which case the task's text gets the reason
+        if the op then fails. The op should return HB_ERR_MMAP_FAILED.
 
     Raises:
         NoBoardError: this process is not a core.
@@ -270,7 +270,7 @@ def hb_dsp_mem_map(phy_addr: int, size_bytes: int) -> Mapped:
 
 
 def map_range(phy_addr: int, size_bytes: int) -> Mapped:
-    """As ``hb_dsp_mem_map``, for packaged ops: they keep views from call to call, so no unmapping is expected."""
+    """Like ``hb_dsp_mem_map``, for packaged ops: they keep views between calls, so no unmapping is expected."""
     ddr = context.ddr
     if ddr is None:
         raise NoBoardError("hb_dsp_mem_map() needs a board: run the op on one, as in hbrt start --image FILE.")
@@ -293,13 +293,13 @@ def map_range(phy_addr: int, size_bytes: int) -> Mapped:
 
 
 def hb_dsp_mem_unmap(mapped: object) -> int:
-    """Undo a mapping of this task. The DDR stays mapped in a core, so no bytes move.
+    """Undo a mapping made by this task. The DDR stays mapped in the core, so no bytes move.
 
     Args:
         mapped: What ``hb_dsp_mem_map`` returned, an array over it, or its physical address.
 
     Returns:
-        0; HB_DSP_INVALID_ARGUMENT for what this task has not mapped, or has unmapped before; the log says so.
+        0; HB_DSP_INVALID_ARGUMENT if this task has not mapped it or has already unmapped it; the log says so.
     """
     for at, mapping in enumerate(context.mappings):
         if mapping.is_of(mapped):
@@ -311,11 +311,11 @@ def hb_dsp_mem_unmap(mapped: object) -> int:
 
 
 def refuse_unmapping(what: str, site: str) -> int:
-    """Report that an op unmaps what it has not mapped; returns the status of the call."""
+    """Report that an op unmaps something that it has not mapped; return the call's status."""
     live = "; ".join(map(str, context.mappings)) or "none"
     find(
         "not-mapped",
-        f"hb_dsp_mem_unmap: {what}, at {site}, is not a mapping of this task, or was unmapped before. Mapped are: "
+        f"hb_dsp_mem_unmap: {what}, at {site}, is not a mapping of this task, or was already unmapped. Mapped are: "
         f"{live}. "
         "Pass what hb_dsp_mem_map returned, once.",
         Place("unmapped", site, core=context.index),
@@ -324,12 +324,12 @@ def refuse_unmapping(what: str, site: str) -> int:
 
 
 def find(kind: str, sentence: str, *places: Place) -> None:
-    """Report a mistake of the task that runs, or of the image, to the board; without a board, to the log.
+    """Report a mistake of the running task, or of the image, to the board; without a board, to the log.
 
     Args:
-        kind: Of hbrt.findings.record.KINDS.
+        kind: One of hbrt.findings.record.KINDS.
         sentence: What is wrong, with values, and what to do.
-        places: The sides of the mistake, the main one first.
+        places: The places involved, the main one first.
     """
     if context.report is not None:
         context.report(Finding(kind, sentence, places, context.client_id))
@@ -338,13 +338,13 @@ def find(kind: str, sentence: str, *places: Place) -> None:
 
 
 def process_of(client: int) -> int:
-    """Process of a client of the board; 0 for none."""
+    """Process id of a client of the board; 0 for none."""
     ddr = context.ddr
     return 0 if ddr is None else int(struct.unpack_from("<I", ddr.map, ddr.layout.client(client) + CLIENT_PID)[0])
 
 
 def hb_dsp_core_id() -> int:
-    """Index of this core, 0 or 1; -1 outside a core."""
+    """Index of this core; -1 outside a core."""
     return context.index
 
 
@@ -357,13 +357,13 @@ def hb_dsp_set_log_level(level: int) -> int:
 
 
 def hb_dsp_log(level: int, message: str, *args: object) -> None:
-    """Write a record to the board's log (``hbrt log``), with %-formatting, when its level is shown."""
+    """Write a record to the board's log (``hbrt log``), with %-formatting, if its level is shown."""
     if context.log_level == HB_DSP_LOG_NONE or level < context.log_level:
         return
     try:
         text = message % args if args else message
-    except (TypeError, ValueError) as error:  # a task must not fail by what it says of itself
-        text = f"{message} {args!r} (arguments that do not fit this format: {error})"
+    except (TypeError, ValueError) as error:  # a task must not fail because of what it logs
+        text = f"{message} {args!r} (arguments do not match the format: {error})"
     name = _LEVEL_NAMES[level] if 0 <= level < len(_LEVEL_NAMES) else str(level)
     context.said.append((context.task, text))
     if context.task:
@@ -372,7 +372,7 @@ def hb_dsp_log(level: int, message: str, *args: object) -> None:
 
 
 def write_log(text: str) -> None:
-    """Write to the board's log, after the time, the core and the command that it runs; text that is not an op's own."""
+    """Write text that is not an op's own to the board's log, after the time, the core and the command it is running."""
     who = f"core{context.index}" if context.index >= 0 else "dsp"
     cmd = f" {context.task[0]:#x}" if context.task else ""
     stamp = time.strftime("%H:%M:%S", time.localtime())
@@ -401,15 +401,15 @@ def DSP_DBG(message: str, *args: object) -> None:
 
 
 def xos_set_clock_freq(frequency_hz: int) -> None:
-    """Tell the RTOS the clock; kept so that a template reads as the vendor's. Modelled cycles stay at 648 MHz."""
+    """Set the clock of the RTOS; kept so that a template reads like the vendor's. Modeled cycles stay at 648 MHz."""
     context.frequency_hz = int(frequency_hz)
 
 
 def xos_get_clock_freq() -> int:
-    """Clock that was set, in Hz."""
+    """Return the clock that was set, in Hz."""
     return context.frequency_hz
 
 
 def xos_start_system_timer(timer: int, tick_cycles: int) -> int:
-    """Start the RTOS tick; there is none here, so this checks its arguments only. Returns 0, or an error value."""
+    """Start the RTOS tick; there is none here, so this only checks its arguments. Returns 0, or an error value."""
     return 0 if timer >= 0 and tick_cycles >= 0 else Status.HB_DSP_INVALID_ARGUMENT

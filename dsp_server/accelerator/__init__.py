@@ -1,1 +1,1 @@
-"""What accelerator cores run: sessions of models, for every program of the board."""
+"""What accelerator cores run: model sessions, for all programs of the board."""

@@ -1,4 +1,4 @@
-"""The image of an accelerator core: one op, which runs the segments of models."""
+"""The image of an accelerator core: a single op, which runs the segments of models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The op of an accelerator core: sessions of models, one for all programs, run on tensors in the DDR."""
+"""The op of an accelerator core: model sessions, one shared by all programs, run on tensors in the DDR."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from dsp_server.hardware.tile_manager import TileManager
 
 _GENERATION: Final = slice(TABLES_GENERATION, TABLES_GENERATION + 8)
-_MAX_KEPT = 64  # bindings of one model; programs use a few buffers in turn
-_LOOK_S = 0.02  # how late a run sees that its program wants it to end
+_MAX_KEPT = 64  # bindings per model; programs use a few buffers in turn
+_LOOK_S = 0.02  # how late a run may notice that its program wants it to end
 _IDLE_S = 2.0
 
 
@@ -52,14 +52,14 @@ _Wish: TypeAlias = Callable[[], bool]
 
 @dataclass(eq=False, slots=True)
 class _Bound:
-    """A session with its tensors bound, as one description has them.
+    """A session with its tensors bound according to a description.
 
     Attributes:
         ranges: (physical address, bytes) of what it reads and writes.
-        unsized: Place and room of the outputs whose sizes only the run tells.
-        modelled_ns: What a run takes on the board.
-        ddr_bytes: What it moves there.
-        allowed: Which program may use the memory, and the generation of the tables of memory that said so.
+        unsized: Address and capacity of outputs whose sizes are known only after the run.
+        modelled_ns: How long a run takes on the board.
+        ddr_bytes: How many bytes it moves there.
+        allowed: Which program may use the memory, and the generation of the memory tables that said so.
     """
 
     session: ort.InferenceSession
@@ -81,14 +81,14 @@ class _Model:
 
 
 class Accelerator:
-    """All models of one core."""
+    """All of one core's models."""
 
     def __init__(self) -> None:
         self._board = Path(sys.argv[4]).parent if len(sys.argv) > 4 else Path()
         self._models: dict[tuple[str, int], _Model] = {}
-        self._running: list[tuple[_Wish, Stop]] = []  # an urgent task interrupts another
-        self._stops: list[Stop] = []  # that no run uses, and that were not set
-        self._lock = threading.RLock()  # an interrupted task may have it
+        self._running: list[tuple[_Wish, Stop]] = []  # an urgent task may interrupt another
+        self._stops: list[Stop] = []  # used by no run, and not set
+        self._lock = threading.RLock()  # an interrupted task may hold it
         self._wake = threading.Event()
         self._is_looking = False
         self._ended_at = 0.0
@@ -125,7 +125,7 @@ class Accelerator:
             self._look_again()
         try:
             bound.session.run_with_iobinding(bound.binding, stop.run_options)
-        except Exception as error:  # noqa: BLE001 - onnxruntime's exceptions share no base
+        except Exception as error:  # noqa: BLE001 - onnxruntime's exceptions have no common base class
             _renew(bound)
             raise run_failed(error) from None
         finally:
@@ -136,10 +136,10 @@ class Accelerator:
                 self._stops.append(stop)
 
     def _may_use(self, bound: _Bound) -> bool:
-        """Whether the program may use all of the memory; what was found holds until any memory changes its owner."""
+        """Whether the program may use all of the memory; the answer is valid until any memory changes owner."""
         context = runtime.context
         ddr = context.ddr
-        assert ddr is not None  # noqa: S101 - a core has a board
+        assert ddr is not None  # noqa: S101 - a core always has a board
         seen = context.client_id, ddr.map[_GENERATION]
         if bound.allowed == seen and not context.watchers:
             return True
@@ -165,7 +165,7 @@ class Accelerator:
         return model
 
     def _bound(self, raw: bytes) -> _Bound | None:
-        """What a description binds; None for one that only loads."""
+        """Return what a description binds; None if it only loads."""
         for model in self._models.values():
             if (known := model.bound.get(raw)) is not None:
                 return known
@@ -199,12 +199,12 @@ class Accelerator:
             self._wake.set()
 
     def _look(self) -> None:
-        """See that a program wants its run to end, or is gone. The thread sleeps while nothing has run for a while."""
+        """Detect that a program wants its run to end, or is gone. The thread sleeps if nothing has run for a while."""
         while True:
             self._wake.wait()
             while self._running or time.monotonic() - self._ended_at < _IDLE_S:
                 time.sleep(_LOOK_S)
-                with self._lock:  # so that no stop is set of a run that has ended: another run has it then
+                with self._lock:  # so that no stop is set for a run that has ended: another run may have it by then
                     for is_unwanted, stop in self._running:
                         if is_unwanted():
                             stop.set()
@@ -213,15 +213,15 @@ class Accelerator:
 
 
 def _wish(request: memoryview) -> _Wish:
-    """Whether the run of the present task is to end: its program has said so, or is no longer there."""
+    """Whether the current task's run should end: its program has asked for that, or is gone."""
     ddr = runtime.context.ddr
-    assert ddr is not None  # noqa: S101 - a core has a board
+    assert ddr is not None  # noqa: S101 - a core always has a board
     mm, gone_at = ddr.map, ddr.layout.client(runtime.context.client_id) + CLIENT_GONE
     return lambda: bool(request[STOP_AT] or mm[gone_at])
 
 
 def _charge(bound: _Bound) -> None:
-    """Charge what the run takes on the board; a cycle of an accelerator core is a ns."""
+    """Charge what the run takes on the board; one cycle of an accelerator core is 1 ns."""
     counter = cycles.current()
     counter.charge(bound.modelled_ns)
     counter.work[DMA_BYTES] += bound.ddr_bytes
@@ -235,7 +235,7 @@ def _put(answer: Loaded | Sizes | Failed, output: memoryview) -> None:
 
 
 def _deliver(bound: _Bound) -> list[list[int]]:
-    """Write the outputs whose sizes the run has told where they have room; returns their sizes."""
+    """Write the outputs whose sizes only the run has told, where they fit; return their sizes."""
     made = bound.binding.get_outputs()
     shapes = []
     for at, one in bound.unsized:
@@ -248,7 +248,7 @@ def _deliver(bound: _Bound) -> list[list[int]]:
 
 
 def _renew(bound: _Bound) -> None:
-    """Have the next run make the outputs of unknown sizes anew; the memory of the last run's goes."""
+    """Have the next run allocate outputs of unknown size anew; the last run's memory is released."""
     for _, one in bound.unsized:
         bound.binding.bind_output(one.name)
 
@@ -266,8 +266,8 @@ def _size(tensor: Tensor) -> int:
 
 
 def _address(tensor: Tensor) -> int:
-    """Where a tensor lies in this process."""
+    """Return a tensor's address in this process."""
     ddr = runtime.context.ddr
     if ddr is None or not _size(tensor):
-        return 1  # of no bytes
+        return 1  # it has no bytes
     return ddr.address + ddr.offset_of(tensor.phy_addr)

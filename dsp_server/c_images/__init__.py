@@ -1,1 +1,1 @@
-"""Images in C and C++: shared libraries whose functions call the runtime that Python images call."""
+"""Images in C and C++: shared libraries whose functions call the same runtime as Python images."""

@@ -1,6 +1,6 @@
-"""ELF files: whether a core can load one as an image, by its headers. Pure.
+"""ELF files: whether a core can load one as an image, judging by its headers. Pure.
 
-Numbers of machines, types and tags are those of the system's ``elf.h``.
+The numbers of machines, types and tags are from the system's ``elf.h``.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _BUILD = "Build it with 'hbrt cc --dsp -o {name} FILE...'."
 
 
 class NotLoadableError(ValueError):
-    """A file that is not an image in C for this machine; the message continues a sentence that begins with its path."""
+    """The file is not a C image for this machine; the message continues a sentence that begins with its path."""
 
 
 def is_hexagon(raw: bytes) -> bool:
-    """Whether bytes are those of a program of a Hexagon, which QEMU runs."""
+    """Whether these bytes are a Hexagon program, which QEMU runs."""
     return len(raw) >= HEADER_BYTES and is_elf(raw) and ident_and_kind(raw) == (_CLASS_32, _EXECUTABLE, _HEXAGON)
 
 
 def version_of(raw: bytes) -> int:
-    """Version of the code of a Hexagon's program: 0x67 for v67."""
+    """Code version of a Hexagon program: 0x67 for v67."""
     return int(struct.unpack_from("<I", raw, 36)[0]) & 0xFF
 
 
@@ -54,7 +54,7 @@ def ident_and_kind(raw: bytes) -> tuple[int, int, int]:
 
 
 def is_elf(raw: bytes) -> bool:
-    """Whether bytes are those of an ELF file."""
+    """Whether these bytes are an ELF file."""
     return raw.startswith(MAGIC)
 
 
@@ -66,7 +66,7 @@ def check(raw: bytes, name: str) -> None:
         name: The file's name, for the advice.
 
     Raises:
-        NotLoadableError: it is truncated, built for another CPU, or no shared library.
+        NotLoadableError: it is truncated, built for another CPU, or not a shared library.
     """
     if len(raw) < _HEADER.size:
         raise NotLoadableError(f"is truncated: an ELF file of {len(raw)} bytes has no header.")
@@ -80,33 +80,33 @@ def check(raw: bytes, name: str) -> None:
     built_for = _MACHINES.get(machine, f"machine {machine}") if is_usual or machine in _MACHINES else "another CPU"
     if built_for != here or not is_usual:
         raise NotLoadableError(
-            f"is built for {built_for}, and cores run on {here} here: an image is compiled for this machine. {build}"
+            f"is built for {built_for}, but cores run on {here} here: an image must be built for this machine. {build}"
         )
     if kind == _RELOCATABLE:
-        raise NotLoadableError(f"is an object file, which is not linked yet. {build}")
+        raise NotLoadableError(f"is an object file, which has not been linked yet. {build}")
     segments = list(_segments(raw))
     if kind == _CORE or (kind not in {_EXECUTABLE, _SHARED}):
         raise NotLoadableError(f"is not a shared library. {build}")
     if kind == _EXECUTABLE or any(one[0] == _INTERPRETER for one in segments):
-        raise NotLoadableError(f"is an executable, and an image is a shared library. {build}")
+        raise NotLoadableError(f"is an executable, but an image must be a shared library. {build}")
     _check_whole(raw, [(offset, size) for _, _, offset, _, _, size, *_ in segments])
     for section, size in _sections(raw):
         if (bank := _TCM.get(section)) is not None and size > BANK_RAW_BYTES:
             raise NotLoadableError(
-                f"puts {size} bytes into {section.decode()}, and TCM bank {bank} has {BANK_RAW_BYTES}: declare smaller "
+                f"puts {size} bytes into {section.decode()}, but TCM bank {bank} has {BANK_RAW_BYTES}: use smaller "
                 "pools (HB_DSP_DRAM0_POOL_SIZE), or fewer other variables with _HB_LOCAL_DRAM0_ or _HB_LOCAL_DRAM1_."
             )
 
 
 def _check_whole(raw: bytes, parts: list[tuple[int, int]]) -> None:
-    """Refuse a file that has not all bytes of its segments, given by offset and size."""
+    """Refuse a file that does not have all bytes of its segments, given by offset and size."""
     end = max((offset + size for offset, size in parts), default=0)
     if not parts or end > len(raw):
-        raise NotLoadableError(f"is truncated: it has {len(raw)} bytes, and its parts need {end}. Build it again.")
+        raise NotLoadableError(f"is truncated: it has {len(raw)} bytes, but its parts need {end}. Build it again.")
 
 
 def needed(raw: bytes) -> list[str]:
-    """Names of the libraries that a shared library needs; unreadable names are left out."""
+    """Return the names of the libraries that a shared library needs; unreadable names are skipped."""
     try:
         segments = list(_segments(raw))
         dynamic = next(one for one in segments if one[0] == _DYNAMIC)
@@ -122,7 +122,7 @@ def needed(raw: bytes) -> list[str]:
 
 
 def _sections(raw: bytes) -> Iterator[tuple[bytes, int]]:
-    """Names and sizes of the sections; none for a file that was stripped of their table."""
+    """Yield names and sizes of the sections; none if the section table was stripped."""
     header = _HEADER.unpack_from(raw)
     at, size, count, names = header[6], header[11], header[12], header[13]
     if not at or size < _SECTION.size or names >= count or at + count * size > len(raw):
@@ -134,13 +134,13 @@ def _sections(raw: bytes) -> Iterator[tuple[bytes, int]]:
 
 
 def _segments(raw: bytes) -> Iterator[tuple[int, ...]]:
-    """Program headers: type, flags, offset, address, physical address, bytes in the file and in memory, alignment."""
+    """Yield program headers: type, flags, offset, address, physical address, size in file and memory, alignment."""
     header = _HEADER.unpack_from(raw)
     return _rows(raw, header[5], header[9], header[10], _PROGRAM)
 
 
 def _segments_32(raw: bytes) -> Iterator[tuple[int, ...]]:
-    """Program headers of a 32-bit file: type, offset, address, physical address, bytes in the file and in memory."""
+    """Yield a 32-bit file's program headers: type, offset, address, physical address, size in file and memory."""
     header = _HEADER_32.unpack_from(raw)
     return _rows(raw, header[5], header[9], header[10], _PROGRAM_32)
 

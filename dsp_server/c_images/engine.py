@@ -1,4 +1,4 @@
-"""The iDMA engine, tiles and mappings of an op in C, as C has them while nothing happens that needs Python."""
+"""The iDMA engine, tiles and mappings of an op in C, as C keeps them until something happens that needs Python."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ _COSTS: Final = {
 
 
 class OpEngine:
-    """What C has of the op in C that runs, over the engines of its core.
+    """What C keeps for the running op in C, on top of its core's engines.
 
     Args:
-        library: The library that images link.
+        library: The library that images link to.
     """
 
     def __init__(self, library: ctypes.CDLL) -> None:
@@ -82,17 +82,17 @@ class OpEngine:
         self._state = _Engine.in_dll(library, "hbrt_dsp_engine")
         self._engines: Engines | None = None
         self._is_serving = False
-        self._notes: RingFile | None = None  # C writes there
-        self._is_handed_over = False  # the last op
-        self._freed_count = 0  # of the tiles that C has freed, as of the last time that Python took over
+        self._notes: RingFile | None = None  # written by C
+        self._is_handed_over = False  # whether the last op was handed over
+        self._freed_count = 0  # number of tiles that C had freed when Python last took over
 
     def open(self, engines: Engines, ddr: Ddr, core_count: int) -> None:
-        """Have C serve the ops of a core, while its engines do what C does; else Python serves each call.
+        """Have C serve a core's ops if its engines do what C does; otherwise Python serves each call.
 
         Args:
-            engines: The core's.
-            ddr: The board's.
-            core_count: How many cores the board has.
+            engines: The core's engines.
+            ddr: The board's DDR.
+            core_count: Number of cores on the board.
         """
         tm, state = engines.tile_manager, self._state
         self._engines = engines if tm.is_plain else None
@@ -110,14 +110,14 @@ class OpEngine:
         self._freed_count = state.freed_count
 
     def close(self) -> None:
-        """From now on, Python serves each call."""
+        """From now on have Python serve each call."""
         self._engines, self._is_serving = None, False
         self._library.hbrt_dsp_engine_open(None, _u64(0), None)
 
     def follow_trace(self, ring: Ring | None) -> None:
-        """Have C note what it does into a file beside a ring from now on, or with None no more. Only between ops."""
+        """Have C trace what it does to a file next to a ring from now on; None stops it. Call only between ops."""
         file = None
-        with suppress(OSError):  # no room: the op continues
+        with suppress(OSError):  # no space: the op carries on
             file = None if ring is None else ring.beside("engine")
         self._library.hbrt_dsp_engine_note(
             None if file is None else ctypes.byref(ctypes.c_char.from_buffer(file.map, file.start)),
@@ -126,40 +126,40 @@ class OpEngine:
         self._notes = file
 
     def give(self) -> None:
-        """Before C continues: tell it the core's cycle and its last handle, which Python ops have moved.
+        """Before C continues, tell it the core's cycle and last handle, which Python ops may have changed.
 
-        An engine that does more, as one that draws the order of copies, has another class.
+        An engine that does more, such as one that randomizes the order of copies, has a different class.
         """
         if self._engines is not None:
             _, counter, idma = self._engines
             state = self._state
-            is_noted = idma.trace is None or self._notes is not None  # C notes as that class does
+            is_noted = idma.trace is None or self._notes is not None  # C records the same as that class
             state.serves = self._is_serving = type(idma) is Idma and is_noted
             state.now, state.last_handle = counter.cycles, idma.last_handle
             self._is_handed_over = False
 
     def take(self) -> None:
-        """After it: learn the last handle, which ops in C have moved."""
+        """After C has run, learn the last handle, which ops in C may have changed."""
         if self._engines is not None and self._is_serving and not self._is_handed_over:
             self._engines.idma.last_handle = self._state.last_handle
 
     def call(self) -> None:
-        """Have C call Python at the next call of the op that runs; of any thread."""
+        """Have C call Python at the running op's next call. May be called from any thread."""
         self._state.is_called = 1
 
     @property
     def is_on(self) -> bool:
-        """Whether C has the op that runs."""
+        """Whether C has the running op."""
         return bool(self._state.is_on)
 
     @property
     def first_handle(self) -> int | None:
-        """The last handle before those of the op; None where Python counts them."""
+        """The last handle before the op's own; None if Python counts them."""
         return int(self._state.first_handle) if self._is_serving else None
 
     @property
     def polled(self) -> int:
-        """As ``Idma.polled``, of the op that C has."""
+        """Like ``Idma.polled``, for the op that C has."""
         return int(self._state.polled)
 
     @polled.setter
@@ -168,17 +168,17 @@ class OpEngine:
 
     @property
     def outstanding(self) -> int:
-        """As ``Idma.outstanding``."""
+        """Like ``Idma.outstanding``."""
         return int(self._state.copy_count)
 
     def tiles(self) -> list[Tile]:
-        """The live tiles of the op that C has, without their lines: any thread may ask."""
+        """Live tiles of the op that C has, without their lines. May be called from any thread."""
         state = self._state
         return [Tile(one.bank, one.offset, one.size, one.align, "") for one in state.tiles[: state.tile_count]]
 
     def take_over(self) -> None:
-        """Take the op over: its cycles, copies, tiles and mappings; C calls this, and no longer has them."""
-        assert self._engines is not None  # noqa: S101 - C serves no op without them
+        """Take over the op: its cycles, copies, tiles and mappings. Called by C, which no longer has them."""
+        assert self._engines is not None  # noqa: S101 - without them, C serves no op
         state, (tile_manager, counter, idma) = self._state, self._engines
         self._is_handed_over = True
         counter.cycles += state.now - state.start_cycle

@@ -1,4 +1,4 @@
-"""The memory at an address that C code passes: a tile, a block of DDR, or other memory; and its end."""
+"""Finds the memory at an address passed by C code: a tile, a block in DDR, or other memory; and where it ends."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _MAX_PAGES = 1 << 20
 
 
 def memory_at(side: str, address: int, size_bytes: int, tile_manager: TileManager) -> memoryview:
-    """The bytes from an address to the end of its tile or block; of the image's own memory, ``size_bytes``.
+    """Return the bytes from an address to the end of its tile or block; ``size_bytes`` if it is the image's memory.
 
     Args:
         side: Name of the address in sentences: "source", "destination".
-        address: Of this process.
-        size_bytes: How many bytes are to be used.
+        address: The address, in this process.
+        size_bytes: How many bytes will be used.
         tile_manager: The op's TCM.
 
     Raises:
         BadTransfer: the op may not use that memory.
     """
     if not address:
-        raise BadTransfer(f"The {side} is NULL: allocate it, and look whether that succeeds.")
+        raise BadTransfer(f"The {side} is NULL: allocate it, and check that this succeeds.")
     ddr = runtime.context.ddr
     if ddr is not None and 0 <= (offset := address - ddr.address) < ddr.layout.file_bytes:
         phy_addr = offset + ddr.layout.ddr_base
@@ -43,13 +43,13 @@ def memory_at(side: str, address: int, size_bytes: int, tile_manager: TileManage
         return rest
     if (bank := tile_manager.bank_at(address)) is not None:
         raise BadTransfer(
-            f"The {side} lies in TCM bank {bank} and in no tile: it was freed, or never allocated (xvAllocateBuffer)."
+            f"The {side} is in TCM bank {bank} but not in a tile: it was freed, or never allocated (xvAllocateBuffer)."
         )
     start = address // mmap.PAGESIZE * mmap.PAGESIZE
     pages = -(-(address + size_bytes - start) // mmap.PAGESIZE)
     if pages > _MAX_PAGES or _mincore(start, pages * mmap.PAGESIZE, ctypes.create_string_buffer(pages)):
         raise BadTransfer(
-            f"The {side}, {size_bytes} bytes at {address:#x}, is not all memory of this process: it is neither TCM nor "
-            "DDR that hb_dsp_mem_map mapped."
+            f"The {side}, {size_bytes} bytes at {address:#x}, is not entirely memory of this process: it is neither "
+            "TCM nor DDR mapped by hb_dsp_mem_map."
         )
     return bytes_at(address, size_bytes)

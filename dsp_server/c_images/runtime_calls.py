@@ -1,8 +1,8 @@
-"""The runtime's functions as a table for C: one implementation stands behind Python and C images.
+"""The runtime's functions as a table for C: Python and C images share one implementation.
 
-A function of the table that raises keeps the exception and notifies the library (native/dsp/image.c). The library ends
-the calling function of the image, and ``ImageRuntime.run`` raises the exception again. A local variable ``site`` is the
-``file:line`` of the call in C: ``dsp_server.hardware.buffers.caller_line`` reads it.
+If a function in the table raises, it keeps the exception and notifies the library (native/dsp/image.c). The library
+ends the image's calling function, and ``ImageRuntime.run`` raises the exception again. A local variable ``site`` is
+the ``file:line`` of the call in C: ``dsp_server.hardware.buffers.caller_line`` reads it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hbrt.status import Status
 
 VERSION: Final = 8
 _MAP_FAILED: Final = (1 << 64) - 1
-_MAX_FRAMES: Final = 256  # the interpreter's frames may lie above those of an image
+_MAX_FRAMES: Final = 256  # the interpreter's frames may be above those of an image
 _IDENTIFIER = re.compile(r"([A-Za-z_]\w*)\W*\Z")
 
 _i32, _i64, _u32, _u64 = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint64
@@ -77,12 +77,12 @@ class COp:
 
     Args:
         image: The runtime of its image.
-        address: Of the function.
-        name: Its name.
+        address: Address of the function.
+        name: Name of the function.
         source: ``file:line`` of its registration.
 
     Attributes:
-        can_be_interrupted: Whether an urgent task may run in its middle.
+        can_be_interrupted: Whether an urgent task may run in the middle of it.
     """
 
     can_be_interrupted = True
@@ -94,9 +94,9 @@ class COp:
         self.source = source
 
     def __call__(self, input: memoryview, output: memoryview, tm: TileManager) -> int:
-        """Run the op; returns its result, raises the exception of a runtime call in it."""
+        """Run the op; return its result, or raise the exception of a runtime call made by it."""
         image = self.image
-        before, failure = image.tile_manager, image.failure.value  # of an op that this one interrupts
+        before, failure = image.tile_manager, image.failure.value  # of an op that this one may have interrupted
         image.tile_manager = tm
         try:
             return self.ended(image.run(self.address, input, output))
@@ -104,7 +104,7 @@ class COp:
             image.tile_manager, image.failure.value = before, failure
 
     def ended(self, result: int) -> int:
-        """The op's result; raises the exception of a runtime call in it."""
+        """Return the op's result, or raise the exception of a runtime call made by it."""
         self.image.finish()
         if result and not runtime.context.map_failure:
             runtime.context.map_failure = self.image.failure.value.decode("utf-8", "replace")
@@ -112,10 +112,10 @@ class COp:
 
 
 class ImageRuntime:
-    """The library that images link, with this process's runtime behind it.
+    """The library that images link to, backed by this process's runtime.
 
     Raises:
-        NotBuiltError: the library is not built.
+        NotBuiltError: the library has not been built.
     """
 
     def __init__(self) -> None:
@@ -123,9 +123,9 @@ class ImageRuntime:
         self._library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
         self._run = self._library.hbrt_dsp_run
         self._run.argtypes = (_address, _address, _address, _u64, _u64)
-        self.caller = ctypes.cast(self._library.hbrt_dsp_call, _address).value  # an hbrt_call of the mailbox in C
-        self.on_begin: Callable[[], None] = lambda: None  # of a task that it runs
-        self.on_look: Callable[[], None] = lambda: None  # in it, after OpEngine.call
+        self.caller = ctypes.cast(self._library.hbrt_dsp_call, _address).value  # an hbrt_call for the mailbox in C
+        self.on_begin: Callable[[], None] = lambda: None  # called when it begins to run a task
+        self.on_look: Callable[[], None] = lambda: None  # called during a task, after OpEngine.call
         self.engine = OpEngine(self._library)
         self._offered = self._library.hbrt_fastrpc_offered
         self._raised = _i32.in_dll(self._library, "hbrt_dsp_raised")
@@ -135,43 +135,43 @@ class ImageRuntime:
         model[:] = [*COSTS_IN_C]
         self.failure = (ctypes.c_char * 512).in_dll(self._library, "hbrt_dsp_failure")
         self._tile_manager_address = ctypes.addressof(ctypes.c_char.in_dll(self._library, "hbrt_dsp_tile_manager"))
-        self.tile_manager: TileManager | None = None  # of the op that runs
+        self.tile_manager: TileManager | None = None  # of the running op
         self._error: BaseException | None = None
-        self.images: set[str] = set()  # files of the images that were loaded
-        self.error_site = ""  # the call that raised last
+        self.images: set[str] = set()  # files of the images that have been loaded
+        self.error_site = ""  # the call that last raised
         functions = [self._guarded(name, kind) for name, kind in _Table._fields_[2:]]
         self._table = _Table(VERSION, IDMA_POLL_CYCLES, *functions)
         if self._library.hbrt_dsp_install(ctypes.byref(self._table), int(runtime.context.trace_fd >= 0)):
-            raise RuntimeError(f"{path} is of another version of hbrt: build it again (in a clone: make native).")
+            raise RuntimeError(f"{path} belongs to another version of hbrt: build it again (in a clone: make native).")
 
     def watch(self, command: list[str], *, is_sanitized: bool) -> None:
-        """Write the frames of C functions that crash or hang to the core's trace, by a command.
+        """Write the frames of C functions that crash or hang to the core's trace, using a command.
 
         Args:
-            command: What writes them.
-            is_sanitized: Whether a sanitizer reports crashes; then this writes the frames of hangs only.
+            command: The command that writes them.
+            is_sanitized: Whether a sanitizer reports crashes; then only the frames of hangs are written.
         """
         self._command = (_text * (len(command) + 1))(*(part.encode() for part in command), None)
         self._library.hbrt_dsp_watch(runtime.context.trace_fd, self._command, int(is_sanitized))
 
     def main_of_skeletons(self) -> int | None:
-        """The address of a main() that serves the skeletons which the loaded images offer; None for no skeletons."""
+        """Address of a main() that serves the skeletons that the loaded images offer; None if there are none."""
         return ctypes.cast(self._library.hbrt_fastrpc_main, _address).value if self._offered() else None
 
     def main(self, function: int, name: str) -> int:
-        """Call an image's ``main()``; raises the exception of a runtime call in it."""
+        """Call an image's ``main()``; raise the exception of a runtime call made by it."""
         self._library.hbrt_dsp_main.argtypes = (_address, _text)
         result: int = self._library.hbrt_dsp_main(function, name.encode())
         self.finish()
         return result
 
     def run(self, function: int, input: memoryview, output: memoryview) -> int:
-        """Call an op. ``finish`` comes next."""
+        """Call an op. Call ``finish`` next."""
         result: int = self._run(function, address_of(input), address_of(output), input.nbytes, output.nbytes)
         return result
 
     def line(self) -> Line:
-        """The line of C that runs in this thread, by its debug information."""
+        """Line of C running in this thread, by its debug information."""
         frames = (_address * _MAX_FRAMES)()
         count = self._library.hbrt_dsp_frames(frames, _MAX_FRAMES)
         objects = (_object_of(address) for address in frames[:count])
@@ -179,7 +179,7 @@ class ImageRuntime:
         return lines_of([inside])[0] if inside else ("", 0, "")
 
     def finish(self) -> None:
-        """After a function of the image: raise the exception of a runtime call in it."""
+        """After a function of the image, raise the exception of a runtime call made by it."""
         if self._raised.value:
             error, self._error, self._raised.value = self._error, None, 0
             if error is not None:
@@ -207,12 +207,12 @@ class ImageRuntime:
         return kind(call)
 
     def _site(self) -> str:
-        """The line of a call that did not pass its own."""
+        """Line of a call that did not pass its own."""
         file, line, _ = self.line()
         return f"{file}:{line}"
 
     def _fail(self, sentence: str) -> None:
-        """Keep the reason for a failed call: for xvGetErrorInfo, and for the text of a task that fails or crashes."""
+        """Keep the reason why a call failed, for xvGetErrorInfo and for the text of a task that fails or crashes."""
         self.failure.value = sentence.encode()[: len(self.failure) - 1]
 
     # -- the functions of the table
@@ -220,7 +220,7 @@ class ImageRuntime:
     def _begin(self) -> None:
         self.on_begin()
 
-    def _look(self, is_called: int) -> None:  # handlers of signals run, too
+    def _look(self, is_called: int) -> None:  # signal handlers run, too
         if is_called:
             self.on_look()
 
@@ -269,7 +269,7 @@ class ImageRuntime:
         mappings = runtime.context.mappings
         for at in reversed(range(len(mappings))):
             address = _address_of_ddr(mappings[at].phy_addr)
-            # The address, or its lower half, as a 32-bit program keeps it; or the physical address, as in Python.
+            # Accept the address, its lower half (as kept by a 32-bit program), or the physical address, as in Python.
             if mapped in {address, address & 0xFFFF_FFFF, mappings[at].phy_addr}:
                 del mappings[at]
                 return 0
@@ -298,7 +298,7 @@ class ImageRuntime:
 
     def _tiles(self, tm: int | None) -> TileManager:
         if self.tile_manager is None or tm != self._tile_manager_address:
-            raise BadTile(f"{tm or 0:#x} is not a tile manager: pass on the tm that the op was called with.")
+            raise BadTile(f"{tm or 0:#x} is not a tile manager: pass the tm that the op was called with.")
         return self.tile_manager
 
     def _copy(self, site: str, dst: int | None, src: int | None, row_bytes: int, shape: Any) -> int:
@@ -313,14 +313,14 @@ class ImageRuntime:
                 to, from_ = memory("destination", dst, row_bytes), memory("source", src, row_bytes)
                 if row_bytes <= min(len(to), len(from_)) and abs((dst or 0) - (src or 0)) >= row_bytes:
                     return idma.enqueue(to[:row_bytes], from_[:row_bytes], None, site)
-                return idma.copy(to, from_, row_bytes)  # its error names the mistake
+                return idma.copy(to, from_, row_bytes)  # its error describes the mistake
             rows, src_pitch, dst_pitch, count, src_step, dst_step = shape[:6]
             if not count:
                 raise BadTransfer("A copy of 0 tiles moves nothing: pass at least 1.")
             if idma.outstanding + count > idma.depth:
                 raise QueueFull(
-                    f"{idma.outstanding} iDMA descriptors are outstanding, and a copy of {count} tiles needs as many "
-                    f"more; the queue holds {idma.depth}: wait for some first."
+                    f"{idma.outstanding} iDMA descriptors are outstanding, and a copy of {count} tiles needs that many "
+                    f"more, but the queue holds {idma.depth}: wait for some of them first."
                 )
             asked, gaps = Shape(row_bytes, rows, src_pitch, dst_pitch), max(rows, 1) - 1
             copies = []
@@ -355,7 +355,7 @@ class ImageRuntime:
         return self._spend(spent).cycles
 
     def _spend(self, spent: int) -> CycleCounter:
-        """Charge what the image has counted."""
+        """Charge the cycles that the image has counted."""
         counter = cycles.current()
         if spent:
             counter.charge(spent)
@@ -363,7 +363,7 @@ class ImageRuntime:
         return counter
 
     def _take_work(self, counter: CycleCounter) -> None:
-        """Count what the image has done since the last time."""
+        """Count what the image has done since the last call."""
         counter.add_work(self._work)
         ctypes.memset(self._work, 0, ctypes.sizeof(self._work))
 
@@ -384,7 +384,7 @@ class ImageRuntime:
 
 
 def _address_of_ddr(phy_addr: int) -> int:
-    """The address in this process of a byte of DDR that may be used."""
+    """Return the address in this process of a byte of DDR that may be used."""
     ddr = runtime.context.ddr
     return 0 if ddr is None else ddr.address + ddr.offset_of(phy_addr)
 
@@ -396,7 +396,7 @@ class _Object(ctypes.Structure):
 
 
 def _object_of(address: int | None) -> tuple[str, int]:
-    """File of machine code at an address, and the offset in it."""
+    """File that contains the machine code at an address, and the offset in it."""
     found = _Object()
     if address is None or not ctypes.CDLL(None).dladdr(_address(address), ctypes.byref(found)) or not found.file:
         return "", 0

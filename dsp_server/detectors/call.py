@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _NO_TRACER: Final = object()
 _RUN: Final = "dsp_server.detectors.run"
-_PACKAGE: Final = f"{os.path.dirname(runtime.__file__)}/"  # noqa: PTH120 - noqa: PTH120 - text, as in sites
+_PACKAGE: Final = f"{os.path.dirname(runtime.__file__)}/"  # noqa: PTH120 - text, as in sites
 
 
 class MistakeError(Exception):

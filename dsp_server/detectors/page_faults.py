@@ -90,7 +90,7 @@ def is_guarded(start: int, end: int) -> bool:
     if not _inside:
         return False
     low, high = start // PAGE_BYTES * PAGE_BYTES, -(-end // PAGE_BYTES) * PAGE_BYTES
-    for guard in _inside:  # noqa: SIM110 - noqa: SIM110 - twice as fast as any(), and runs at every op call
+    for guard in _inside:  # noqa: SIM110 - twice as fast as any(), and runs at every op call
         if guard.start < high and low < guard.end:
             return True
     return False

@@ -1,1 +1,1 @@
-"""What a DSP core has: tightly coupled memory, the tile manager, iDMA and a cycle counter."""
+"""The hardware of a DSP core: tightly coupled memory, the tile manager, iDMA and a cycle counter."""

@@ -1,4 +1,4 @@
-"""What the tile manager and the iDMA need to know of a buffer: its bytes, its address, who asked for it."""
+"""What the tile manager and iDMA need to know about a buffer: its bytes, its address, and who requested it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     BufferLike: TypeAlias = ReadableBuffer | NDArray[Any]
 
-# A call out of C comes through this module: a local variable of its frame says where the call stands.
+# Calls from C come through this module: a local variable of its frame holds the place in the C code.
 _C_CALLS = "dsp_server.c_images.runtime_calls"
-# The caller of an allocation or a transfer is the first frame outside these.
+# The caller of an allocation or a transfer is the first frame outside these modules.
 _NOT_CALLERS = (
     {"contextlib", _C_CALLS}
     | {
@@ -30,9 +30,9 @@ def bytes_view(buffer: BufferLike) -> memoryview:
 
     Raises:
         TypeError: not a buffer, or its bytes are not contiguous.
-        ValueError: a memoryview that was released.
+        ValueError: a memoryview that has been released.
     """
-    view = memoryview(cast("ReadableBuffer", buffer))  # numpy's types hide that an array is one
+    view = memoryview(cast("ReadableBuffer", buffer))  # numpy's types do not show that an array is a buffer
     if view.format == "B" and view.ndim == 1:
         if not view.contiguous:
             raise TypeError("the buffer's bytes are not contiguous")
@@ -43,7 +43,7 @@ def bytes_view(buffer: BufferLike) -> memoryview:
 
 
 def address_of(view: memoryview) -> int:
-    """The process's own address of the first byte; 0 for an empty view."""
+    """Return this process's address of the first byte; 0 for an empty view."""
     if not view.nbytes:
         return 0
     if not view.readonly:
@@ -55,7 +55,7 @@ def address_of(view: memoryview) -> int:
 
 
 def caller_line() -> str:
-    """`file:line` of the op's code that called into this package."""
+    """Return `file:line` of the op's code that called into this package."""
     frame = sys._getframe(1)  # noqa: SLF001 - inspect.stack() reads source files: thousands of times slower
     while frame.f_back is not None and (name := frame.f_globals.get("__name__")) in _NOT_CALLERS:
         if name == _C_CALLS and "site" in frame.f_code.co_varnames:

@@ -1,14 +1,14 @@
-"""An iDMA engine that promises only what a program may count on: copies of one channel follow one another.
+"""An iDMA engine that promises only what a program may rely on: copies on the same channel are done in order.
 
-A program does not say which channel a copy takes. Copies that go the same way between the same memories (DDR, bank 0,
-bank 1) share one. Those of a frame share one, which its author knows. On one channel the bytes of a copy move after
-those of the copies before it, and a wait for it covers them. Between channels only a wait sets an order: the bytes of
-a copy move at any time from its issue to the wait that covers it.
+A program does not say which channel a copy uses. Copies in the same direction between the same memories (DDR, bank 0,
+bank 1) share a channel. The copies of a frame share one, which is known to its author. On one channel, a copy's bytes
+move after those of earlier copies, and a wait for the copy covers these too. Between channels only a wait imposes an
+order: a copy's bytes may move at any time between its issue and the wait that covers it.
 
-Source: Halide, the Xtensa runtime, for copies that take a channel,
+Source: Halide, the Xtensa runtime, for copies with a channel argument,
 https://github.com/halide/Halide/blob/xtensa-codegen/src/runtime/xtensa_dma.cpp
-Emulator: which copies share a channel is not public; this is the least that a program can count on where copies of
-either way, and of ping and pong, may have their own channels.
+Emulator: which copies share a channel is not public; this is the least that a program can rely on if copies in
+either direction, and those of ping and pong, may have channels of their own.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from dsp_server.hardware.transfers import Shape
 
 Channel: TypeAlias = tuple[int | None, int | None] | None
-"""TCM bank of the destination and of the source, None for DDR; None for the frames' channel."""
+"""TCM banks of destination and source, None for DDR; None for the frames' channel."""
 FRAMES: Final[Channel] = None
 GOES_ON: Final = 0.5
-"""How likely another copy moves ahead of its wait, each time that the op calls the engine."""
+"""Probability that another copy moves before its wait, each time the op calls the engine."""
 
 
 class ChannelIdma(Idma):
-    """One core's engine, by channels.
+    """One core's engine, with channels.
 
     Args:
-        counter: As of Idma.
-        tile_manager: As of Idma; it tells the banks.
-        seed: When bytes move. None: at a wait, with all that were issued before, as Idma does. A number: at a time
-            drawn from it, the same for the same calls in a task; what a task has not waited for at its end is lost.
-        depth: As of Idma.
+        counter: See Idma.
+        tile_manager: See Idma; it tells which bank a tile is in.
+        seed: When bytes move. None: at a wait, together with all copies issued earlier, as in Idma. A number: at times
+            drawn from this seed, the same for the same calls in a task; copies not waited for by its end are lost.
+        depth: See Idma.
     """
 
     left_says = "Its bytes may not have moved: a wait for another copy covers it only on the same channel."
@@ -57,13 +57,13 @@ class ChannelIdma(Idma):
     ) -> None:
         super().__init__(counter, tile_manager, depth=depth)
         self._seed, self._random = seed, Random()  # noqa: S311 - repeatable, for a test
-        self._seeded_for = -1  # `last_before_task` of the task that the draws began with
-        self._channels: dict[int, Channel] = {}  # of the copies in the queue, by handle
-        self._ends: dict[int | None, int] = {}  # likewise, their modelled ends
+        self._seeded_for = -1  # `last_before_task` of the task for which the draws began
+        self._channels: dict[int, Channel] = {}  # for copies in the queue, by handle
+        self._ends: dict[int | None, int] = {}  # likewise: their modeled ends
         self._moved: set[int] = set()  # copies in the queue whose bytes have moved
 
     def enqueue(self, dst: memoryview, src: memoryview, shape: Shape | None = None, where: str = "") -> int:
-        """As Idma has it; a copy without a line of code is a frame's."""
+        """Do what Idma does; a copy without a line of code belongs to a frame."""
         handle = super().enqueue(dst, src, shape, where)
         self._channels[handle] = self._channel(dst, src) if where else FRAMES
         self._ends[handle] = self.queue[-1].end_cycle
@@ -71,7 +71,7 @@ class ChannelIdma(Idma):
         return handle
 
     def wait(self, handle: int) -> None:
-        """Let modelled time pass until the copy, and those before it on its channel, are done; raises as Idma's."""
+        """Let modeled time pass until the copy and earlier ones on its channel are done; raises like Idma's."""
         begin = None if self.trace is None else self.trace.begin_wait(self)
         end_cycle = self._end_cycle(handle)
         if end_cycle is not None:
@@ -91,7 +91,7 @@ class ChannelIdma(Idma):
                 self.trace.note_wait(self, *begin)
 
     def poll(self) -> int:
-        """Complete what has reached its modelled end; return how many are outstanding, which costs a poll."""
+        """Complete copies that have reached their modeled end; return how many are outstanding. Costs a poll."""
         now = self.counter.cycles
         self._run_ahead()
         self._complete([one for one in self.queue if one.end_cycle <= now])
@@ -100,7 +100,7 @@ class ChannelIdma(Idma):
         return len(self.queue)
 
     def drain(self) -> list[Descriptor]:
-        """Return the copies without a wait; their bytes move now, or never where a seed draws the order."""
+        """Return the copies without waiting; their bytes move now, or never if a seed draws the order."""
         left = list(self.queue)
         if left:
             self.counter.advance_to(left[-1].end_cycle)
@@ -111,7 +111,7 @@ class ChannelIdma(Idma):
         return [one._replace(dst=nothing, src=nothing) for one in left]
 
     def channel_of(self, handle: int) -> Channel:
-        """The channel of an outstanding copy."""
+        """Return the channel of an outstanding copy."""
         return self._channels[handle]
 
     def _end_cycle(self, handle: int | None) -> int | None:
@@ -129,7 +129,7 @@ class ChannelIdma(Idma):
         self._complete([one for one in before if self._channels[one.handle] == channel])
 
     def _complete(self, done: list[Descriptor], *, are_moved: bool = False) -> None:
-        """Take copies off the queue, which a wait covers or nobody waits for anymore."""
+        """Take off the queue copies that a wait covers or that nobody waits for anymore."""
         if not are_moved:
             self._move_all(done)
         handles = {one.handle for one in done}
@@ -141,7 +141,7 @@ class ChannelIdma(Idma):
             self.trace.note_completed(self)
 
     def _run_ahead(self) -> None:
-        """Move the bytes of some copies before their wait."""
+        """Move the bytes of some copies before their waits."""
         if self._seed is None or not self.queue:
             return
         if self._seeded_for != self.last_before_task:

@@ -1,12 +1,12 @@
-"""The modelled cycle counter of a core: what the chip would have spent, never what the host spent.
+"""A core's modeled cycle counter: what the chip would have spent, never what the host spent.
 
-Modelled cycles and host time are different quantities. Nothing here reads a clock: ops and the iDMA charge
-cycles by a cost model, so that the same work gives the same count on every machine and in every run. Host
+Modeled cycles and host time are different quantities. Nothing here reads a clock: ops and iDMA charge cycles
+according to a cost model, so that the same work gives the same count on every machine and in every run. Host
 times are named `_ns` or `_us` and come from elsewhere.
 
 Source: DSP development guide (J5 OE), 10.2.3.3.4, for XT_RSR_CCOUNT,
 https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html
-The constants are those of the process's profile, with a source or an assumed range each: hbrt/profiles.
+The constants come from the process's profile, each with a source or an assumed range: hbrt/profiles.
 """
 
 from __future__ import annotations
@@ -69,27 +69,27 @@ COSTS_IN_C: Final = (
 
 
 def idma_cycles(size_bytes: int, num_rows: int = 1) -> int:
-    """Modelled cycles for which one descriptor keeps the iDMA engine busy."""
+    """Return how many modeled cycles one descriptor keeps the iDMA engine busy."""
     return IDMA_SETUP_CYCLES + (num_rows - 1) * IDMA_ROW_CYCLES - (-size_bytes // IDMA_BYTES_PER_CYCLE)
 
 
 def cycles_to_ns(cycles: int) -> float:
-    """Modelled nanoseconds by the profile's clock: cycles * 125 / 81 at 648 MHz (the manual's estimate is 1.5)."""
+    """Convert to modeled ns at the profile's clock: cycles * 125 / 81 at 648 MHz (the manual estimates 1.5)."""
     return _PROFILE.ns(cycles)
 
 
 class CycleTrace(Protocol):
-    """What notes cycles while the board is traced."""
+    """Records cycles while the board is traced."""
 
     def note_stall(self, before: int, after: int, size_bytes: int) -> None:
-        """Note that the op waited for DDR between two cycles."""
+        """Record that the op waited for DDR between two cycles."""
 
     def note_overlapped(self, before: int, size_bytes: int) -> None:
-        """Note a copy that was charged together with the loop over its bytes, begun at a cycle."""
+        """Record a copy that was charged together with the loop over its bytes, starting at a cycle."""
 
 
 class CycleCounter:
-    """Counts the modelled cycles of one core, which only go forward, and what they were spent on."""
+    """Counts one core's modeled cycles, which only increase, and what they were spent on."""
 
     __slots__ = ("cycles", "trace", "work")
 
@@ -99,34 +99,34 @@ class CycleCounter:
         self.trace: CycleTrace | None = None
 
     def take_work(self) -> list[int]:
-        """The work since the last time, in the order of Work."""
+        """Return the work since the last call, in the order of Work."""
         taken, self.work = self.work, [*NO_WORK]
         return taken
 
     def add_work(self, work: Iterable[int]) -> None:
-        """Count work whose cycles are counted otherwise."""
+        """Count work whose cycles are counted elsewhere."""
         self.work = [before + more for before, more in zip(self.work, work, strict=True)]
 
     def charge(self, cycles: int) -> None:
-        """Spend cycles. Raises ValueError when negative."""
+        """Spend cycles. Raises ValueError if negative."""
         if cycles < 0:
-            raise ValueError(f"{cycles} cycles cannot be charged: the counter only goes forward.")
+            raise ValueError(f"Cannot charge {cycles} cycles: the counter only goes forward.")
         self.cycles += cycles
 
     def advance_to(self, cycle: int) -> None:
-        """Wait until the counter stands at `cycle`, at no cost when it is past it."""
+        """Wait until the counter reaches `cycle`; costs nothing if it is already past it."""
         if cycle > self.cycles:
             self.work[WAIT_CYCLES] += cycle - self.cycles
             self.cycles = cycle
 
     def charge_vector(self, elements: int, lanes: int, instructions: int = 1) -> None:
-        """Spend what a vector loop over TCM takes: `instructions` for each `lanes` elements."""
+        """Spend the cost of a vector loop over TCM: `instructions` per `lanes` elements."""
         bundles = -(-elements // lanes) * instructions
         self.work[BUNDLES] += bundles
         self.charge(-(-bundles * SCHEDULE_MILLI // MILLI))
 
     def charge_loop(self, vectors: int, loop: LoopCost) -> None:
-        """Spend what a loop takes that does the same with so many vectors."""
+        """Spend the cost of a loop that does the same with this many vectors."""
         work = self.work
         work[BUNDLES] += -(-vectors * loop.bundles_milli // MILLI)
         work[GATHERS] += vectors * loop.gathers
@@ -135,7 +135,7 @@ class CycleCounter:
         self.charge(-(-vectors * loop.cycles_milli // MILLI))
 
     def charge_overlapped(self, elements: int, lanes: int, instructions: int, size_bytes: int) -> None:
-        """Spend what a vector loop takes whose data iDMA moves meanwhile, in one copy: the longer of the two counts."""
+        """Spend the cost of a vector loop during which iDMA moves its data in one copy: the larger of the two."""
         before, moving, work = self.cycles, idma_cycles(size_bytes), self.work
         self.charge_vector(elements, lanes, instructions)
         work[DMA_BYTES] += size_bytes
@@ -145,13 +145,13 @@ class CycleCounter:
             self.trace.note_overlapped(before, size_bytes)
 
     def charge_print(self, size_bytes: int) -> None:
-        """Spend a call of printf that prints so many characters."""
+        """Spend the cost of a printf call that prints this many characters."""
         self.work[PRINTS] += 1
         self.work[PRINTED_BYTES] += size_bytes
         self.charge(PRINTF_CYCLES + size_bytes * PRINTF_BYTE_CYCLES)
 
     def charge_ddr(self, size_bytes: int) -> None:
-        """Spend the stalls of reading or writing that many bytes straight in DDR, in loads of 64 bytes."""
+        """Spend the stalls of reading or writing this many bytes directly in DDR, in loads of 64 bytes."""
         loads, before = -(-size_bytes // DDR_LOAD_BYTES), self.cycles
         self.work[DDR_LOADS] += loads
         self.charge(loads * DDR_STALL_CYCLES)
@@ -163,12 +163,12 @@ _current = CycleCounter()
 
 
 def current() -> CycleCounter:
-    """The counter of this process's core; there is one, so that an op can be run with no core around it."""
+    """Return the counter of this process's core; there always is one, so an op can run without a core around it."""
     return _current
 
 
 def install(counter: CycleCounter) -> CycleCounter:
-    """Make `counter` the current one and return the one before it, as a core does for an op that interrupts another."""
+    """Make `counter` current and return the previous one, as a core does for an op that interrupts another."""
     global _current
     before, _current = _current, counter
     return before
@@ -176,7 +176,7 @@ def install(counter: CycleCounter) -> CycleCounter:
 
 @cache
 def loop_cost(operations: Operations) -> LoopCost:
-    """What a vector of a loop costs on this board."""
+    """Return what one vector in a loop costs on this board."""
     return operations.of(_PROFILE)
 
 
@@ -196,39 +196,39 @@ def hb_dsp_charge(
     move: int = 0,
     scalar: int = 0,
 ) -> None:
-    """Charge the modelled cycles of a vector loop: what an op that computes with numpy would do on the chip.
+    """Charge the modeled cycles of a vector loop: what an op that computes with numpy would do on the chip.
 
-    A vector has 512 bits: 64 elements of 8 bits, 32 of 16, 16 of 32, 8 of 64. The operations are those on each vector;
-    the scarcest slot of the instruction decides (docs/cycles.md).
+    A vector has 512 bits: 64 elements of 8 bits, 32 of 16, 16 of 32, 8 of 64. The operations are counted per vector;
+    the scarcest instruction slot determines the cost (docs/cycles.md).
 
     Args:
-        elements: Elements that the loop goes over.
-        bits: Of an element: 8, 16, 32 or 64.
+        elements: Number of elements that the loop processes.
+        bits: Size of an element: 8, 16, 32 or 64.
         load: Vectors loaded from TCM.
         store: Vectors stored to TCM.
         alu: Additions, comparisons, shifts, logic, conversions.
         mul: Multiplications and multiply-adds, integer or float.
-        pack: Wide registers made narrow.
-        select: Lanes moved to other lanes.
+        pack: Narrowings of wide registers.
+        select: Moves of lanes to other lanes.
         reduce: Reductions of all lanes to one number.
         gather: Gathers and scatters in TCM.
         divide: Divisions, reciprocals, roots.
         move: Moves between registers, masked moves, constants.
-        scalar: Scalar operations for each vector.
+        scalar: Scalar operations per vector.
 
     Raises:
-        ValueError: a width that no vector has, or a negative number.
+        ValueError: a width that vectors do not have, or a negative number.
 
-    Emulator: the vendor's chip counts by itself; the call and its terms are a choice.
+    Emulator: the vendor's chip counts by itself; this call and its terms are the emulator's choice.
     """
     operations = Operations(load, store, alu, mul, pack, select, reduce, gather, divide, move, scalar)
     if bits not in WIDTHS:
-        raise ValueError(f"Elements of {bits} bits cannot be charged: a vector has elements of 8, 16, 32 or 64 bits.")
+        raise ValueError(f"Cannot charge elements of {bits} bits: a vector has elements of 8, 16, 32 or 64 bits.")
     if elements < 0 or min(operations) < 0:
-        raise ValueError(f"{elements} elements with {operations} cannot be charged: no number may be negative.")
+        raise ValueError(f"Cannot charge {elements} elements with {operations}: numbers must be 0 or more.")
     _current.charge_loop(-(-elements * bits // VECTOR_BITS), loop_cost(operations))
 
 
 def XT_RSR_CCOUNT() -> int:
-    """The low 32 bits of the current counter, as in the register: they wrap every 6.6 modelled s."""
+    """Return the low 32 bits of the current counter, like the register: they wrap every 6.6 modeled seconds."""
     return _current.cycles & 0xFFFF_FFFF

@@ -1,4 +1,4 @@
-"""What a core's engines note into a ring of events while the board is traced: TCM in use, stalls, copies, waits."""
+"""What a core's engines record in an event ring while the board is traced: TCM in use, stalls, copies, waits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Copy(Protocol):
-    """The parts of an issued copy that are noted."""
+    """The parts of an issued copy that are recorded."""
 
     @property
     def handle(self) -> int:
@@ -25,54 +25,54 @@ class Copy(Protocol):
 
     @property
     def shape(self) -> Shape | None:
-        """Its rows; None for one."""
+        """Its rows; None if there is only one."""
 
     @property
     def size_bytes(self) -> int:
-        """Its bytes."""
+        """Its size in bytes."""
 
     @property
     def end_cycle(self) -> int:
-        """Its modelled end."""
+        """Its modeled end."""
 
 
 class Engine(Protocol):
-    """The parts of an iDMA engine that are noted."""
+    """The parts of an iDMA engine that are recorded."""
 
     @property
     def counter(self) -> CycleCounter:
-        """By which it times copies."""
+        """The counter that times its copies."""
 
     @property
     def queue(self) -> Sequence[Copy]:
-        """What has not completed."""
+        """The copies that have not completed."""
 
 
 class EngineTrace:
-    """The ring of one core; its engines have this as their ``trace``, and None while the board is not traced."""
+    """One core's ring; the engines' ``trace`` is this object, or None while the board is not traced."""
 
     def __init__(self, ring: Ring) -> None:
         self.ring = ring
-        # Of each iDMA engine, by handle: when it was issued, its modelled start and end, size and lane.
+        # For each iDMA engine, by handle: when the copy was issued, its modeled start and end, size and lane.
         self._copies: dict[int, dict[int, tuple[int, int, int, int, int]]] = {}
 
     def note_use(self, used_bytes: tuple[int, int]) -> None:
-        """Note the bytes of TCM in use, of each bank."""
+        """Record the bytes of TCM in use in each bank."""
         now_ns = monotonic_ns()
         self.ring.note(EventKind.TCM, now_ns, now_ns, *used_bytes, cycles.current().cycles)
 
     def note_stall(self, before: int, after: int, size_bytes: int) -> None:
-        """Note that the op waited for DDR between two cycles."""
+        """Record that the op waited for DDR between two cycles."""
         now_ns = monotonic_ns()
         self.ring.note(EventKind.STALL, now_ns, now_ns, before, after, size_bytes)
 
     def note_overlapped(self, before: int, size_bytes: int) -> None:
-        """Note a copy that was charged together with the loop over its bytes, begun at a cycle."""
+        """Record a copy that was charged together with the loop over its bytes, starting at a cycle."""
         now_ns = monotonic_ns()
         self.ring.note(EventKind.COPY, now_ns, now_ns, before, before + cycles.idma_cycles(size_bytes), size_bytes)
 
     def note_issued(self, idma: Engine) -> None:
-        """Note the newest copy; its event follows when it has completed."""
+        """Remember the newest copy; its event is recorded once it has completed."""
         one, copies = idma.queue[-1], self._copies.setdefault(id(idma), {})
         lanes = {copy[4] for copy in copies.values()}
         lane = next(lane for lane in range(len(lanes) + 1) if lane not in lanes)
@@ -81,17 +81,17 @@ class EngineTrace:
         copies[one.handle] = monotonic_ns(), start, one.end_cycle, one.size_bytes, lane
 
     def begin_wait(self, idma: Engine) -> tuple[int, int]:
-        """The time and the cycle at which a wait begins, for ``note_wait``."""
+        """Return the time and cycle at which a wait begins, for ``note_wait``."""
         return monotonic_ns(), idma.counter.cycles
 
     def note_wait(self, idma: Engine, start_ns: int, before: int) -> None:
-        """Note a wait, and the copies that it has completed."""
+        """Record a wait, and the copies that completed during it."""
         end_ns = monotonic_ns()
         self.ring.note(EventKind.DMA_WAIT, start_ns, end_ns, before, idma.counter.cycles)
         self.note_completed(idma, end_ns)
 
     def note_completed(self, idma: Engine, end_ns: int = 0) -> None:
-        """Note the copies that have completed since the last time."""
+        """Record the copies that have completed since the last call."""
         copies = self._copies.get(id(idma), {})
         if len(copies) == len(idma.queue):
             return

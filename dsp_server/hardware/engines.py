@@ -1,4 +1,4 @@
-"""What an op computes with: TCM, cycle counter and iDMA engine, one set for each op that a core may have under way."""
+"""What an op computes with: TCM, cycle counter and iDMA engine, one set for each op in progress on a core."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 
 
 class Engines(NamedTuple):
-    """One set, in the order in which an op's detectors take them."""
+    """One set, in the order in which an op's detectors expect it."""
 
     tile_manager: TileManager
     counter: CycleCounter
     idma: Idma
 
     def install(self) -> None:
-        """Have the ops that run from now on find these."""
+        """Make these the current engines for ops that run from now on."""
         cycles.install(self.counter)
         descriptors.install(self.idma)
 
     def follow_trace(self, trace: EngineTrace | None) -> None:
-        """Have these note what they do from now on, or with None no more."""
+        """Trace what these engines do from now on; None stops it."""
         self.tile_manager.trace = self.counter.trace = self.idma.trace = trace
 
 
 def make_engines(
     tile_manager: TileManager, counter: CycleCounter, on_unknown: Callable[[str, str], None] | None = None
 ) -> Engines:
-    """A set with a TCM and a counter, and with an iDMA engine as HBRT_DMA_ORDER has it.
+    """Make a set with a TCM, a counter, and the kind of iDMA engine that HBRT_DMA_ORDER selects.
 
-    ``on_unknown`` is the engine's.
+    ``on_unknown`` is passed to the engine.
     """
     order, seed = settings.seeded("HBRT_DMA_ORDER")
     if order == "strict":

@@ -1,11 +1,11 @@
-"""Ping-pong: of two TCM buffers one is filled by iDMA while the op computes in the other.
+"""Ping-pong: iDMA fills one of two TCM buffers while the op computes in the other.
 
-Ping and pong belong in different banks, since a bank serves one access at a time; the bytes of both
-directions move in the order of issue, so a buffer's results have left it before its next input arrives.
+Ping and pong belong in different banks, since a bank serves one access at a time; bytes move in both directions in
+the order of issue, so a buffer's results have left it before its next input arrives.
 
-Source: DSP development guide (J5 OE), 10.2.3.3.6 PINGPONG DMA, for the call's shape and the order of its steps,
+Source: DSP development guide (J5 OE), 10.2.3.3.6 PINGPONG DMA, for the shape of the call and the order of its steps,
 https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html
-Emulator: arrays for pointers, tiles as large as the buffers given. The published frame waits on handles that
+Emulator: arrays instead of pointers, tiles as large as the given buffers. The published frame waits on handles that
 were never set; this one does not.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Compute = Callable[[NDArray[Any], NDArray[Any], int], object]
 
 TILE_SIZE: Final = 50 * 1024
-"""Bytes of a tile, for ops written as the manual's; emulator's choice: two fit the usable part of a bank."""
+"""Bytes per tile for ops written like the manual's; emulator's choice: two fit the usable part of a bank."""
 
 FLOAT32_BYTES: Final = 4
 
@@ -47,30 +47,30 @@ def ping_pong(
     multiple_of: int = 1,
     in_place: bool = False,
 ) -> int:
-    """Run `compute` over DDR tile by tile, through TCM buffers that are allocated for it and freed after it.
+    """Run `compute` over DDR tile by tile, through TCM buffers that are allocated for it and freed afterwards.
 
-    Item i of `dst` comes from item i of `src`; their sizes may differ. A dtype with a shape, such as
-    `np.dtype((np.float32, 5))`, makes an item of several numbers, and tiles of shape (n, 5).
+    Item i of `dst` is computed from item i of `src`; item sizes may differ. A dtype with a shape, such as
+    `np.dtype((np.float32, 5))`, makes each item several numbers, and tiles of shape (n, 5).
 
     Args:
-        tm: The core's tile manager. Ping lies in bank 0, pong in bank 1.
+        tm: The core's tile manager. Ping is in bank 0, pong in bank 1.
         src: DDR: a whole number of items of `in_dtype`.
-        dst: DDR: room for as many items of `out_dtype`, or None when nothing is written (a maximum, a sum).
-            May start where `src` does when its items are not larger.
-        compute: `compute(tile_in, tile_out, first)` on arrays of n items, the first of which is item `first`.
-            Without `dst`, and with `in_place`, `tile_out` lies over `tile_in`. It charges its own cycles.
+        dst: DDR: room for as many items of `out_dtype`, or None if nothing is written (a maximum, a sum).
+            May start at the same place as `src` if its items are not larger.
+        compute: `compute(tile_in, tile_out, first)` on arrays of n items, starting with item number `first`.
+            Without `dst`, or with `in_place`, `tile_out` overlays `tile_in`. It charges its own cycles.
         in_dtype: numpy dtype of an input item.
         out_dtype: numpy dtype of an output item; None for `in_dtype`.
-        tile_items: The most items a tile may have; None for what the banks have room for.
-        multiple_of: Every tile but the last has a multiple of this many items: a row, a run of channels.
-        in_place: Results take their input's place in TCM, which leaves room for larger tiles.
+        tile_items: Maximum number of items per tile; None for as many as fit in the banks.
+        multiple_of: The size of every tile but the last is a multiple of this many items: a row, a run of channels.
+        in_place: Results replace their input in TCM, which leaves room for larger tiles.
 
     Returns:
         The number of tiles; 0 for an empty `src`.
 
     Raises:
-        BadTransfer: sizes that do not fit each other.
-        OutOfTcm: the banks have no room for a tile.
+        BadTransfer: sizes that do not match.
+        OutOfTcm: a tile does not fit in the banks.
     """
     import numpy as np
 
@@ -78,13 +78,13 @@ def ping_pong(
     out_type = in_type if out_dtype is None else np.dtype(out_dtype)
     source = usable("source", src)
     if not in_type.itemsize or source.nbytes % in_type.itemsize:
-        raise BadTransfer(f"{source.nbytes} bytes of input are not a whole number of items of {in_type}.")
+        raise BadTransfer(f"The input size of {source.nbytes} bytes is not a multiple of the item size of {in_type}.")
     items = source.nbytes // in_type.itemsize
     target = None if dst is None else _part("destination", writable("destination", dst), items * out_type.itemsize)
     shares_tile = in_place or dst is None
     item_bytes = in_type.itemsize + (0 if shares_tile else out_type.itemsize)
     if shares_tile and out_type.itemsize > in_type.itemsize:
-        raise BadTransfer(f"Results of type {out_type} do not fit the place of their input of type {in_type}.")
+        raise BadTransfer(f"Results of type {out_type} do not fit in the place of inputs of type {in_type}.")
     if not items:
         return 0
     per_tile = min(items, _tile_items(tm, item_bytes, tile_items, multiple_of))
@@ -110,21 +110,21 @@ def hb_dsp_ping_pong_frame(
     func_in: Any,
     with_out_idma: bool = True,  # noqa: FBT001, FBT002 - the vendor's order
 ) -> int:
-    """Run `func` over `length` float32 in DDR through the caller's TCM buffers, in the vendor's call shape.
+    """Run `func` over `length` float32 in DDR through the caller's TCM buffers, with the vendor's signature.
 
     Args:
         dst: DDR, at least `length` float32. May be `src`; may be None without `with_out_idma`.
         src: DDR, at least `length` float32.
-        src_idma: The two TCM buffers that input goes to. The smallest of the buffers sets the tile.
-        dst_idma: The two TCM buffers that results come from: others, or those of `src_idma`.
+        src_idma: The two TCM buffers that receive input. The smallest buffer determines the tile size.
+        dst_idma: The two TCM buffers that hold results: others, or those of `src_idma`.
         length: Number of float32.
         func: `func(dst_tile, src_tile, n, func_out, func_in)` over two float32 arrays of n elements.
-        func_out: Handed to `func`, for it to write into: a list of one, an array.
-        func_in: Handed to `func`.
-        with_out_idma: Whether each tile's results go to `dst`.
+        func_out: Passed to `func`, which may write to it: a list with one item, an array.
+        func_in: Passed to `func`.
+        with_out_idma: Whether to copy each tile's results to `dst`.
 
     Returns:
-        0, or a negative iDMA code; then `idma_last_error` says why. What `func` raises goes to the caller.
+        0, or a negative iDMA code; then `idma_last_error` says why. What `func` raises is passed to the caller.
     """
     idma = current()
 
@@ -136,11 +136,11 @@ def hb_dsp_ping_pong_frame(
 
         if length < 0 or len(src_idma) != 2 or len(dst_idma) != 2:
             raise BadTransfer(
-                f"A frame takes a length of 0 or more and two buffers each way: got {length}, "
+                f"A frame needs a length of 0 or more and two buffers each way: got {length}, "
                 f"{len(src_idma)} and {len(dst_idma)}."
             )
         if with_out_idma and dst is None:
-            raise BadTransfer("A frame that writes results back takes a destination: pass dst.")
+            raise BadTransfer("A frame that writes results back needs a destination: pass dst.")
         size_bytes = length * FLOAT32_BYTES
         source = _part("source", usable("source", src), size_bytes)
         target = None
@@ -156,7 +156,7 @@ def hb_dsp_ping_pong_frame(
 
 
 class _Frame:
-    """Two input tiles and two output tiles in TCM, with the arrays over them made once."""
+    """Two input tiles and two output tiles in TCM; the arrays over them are made once."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class _Frame:
         self.shares_bank = bool(self._banks(0) & self._banks(1))
 
     def run(self, source: memoryview, target: memoryview | None, compute: Compute) -> int:
-        """For every tile: its input arrives, `compute`, its results leave, its next input starts."""
+        """For each tile: wait for its input, `compute`, send its results, start its next input."""
         self._check(source, target)
         idma, per_tile = self.idma, self.per_tile
         items = source.nbytes // self.in_bytes
@@ -197,7 +197,7 @@ class _Frame:
             turn = 0
             for first in range(0, items, per_tile):
                 count = min(per_tile, items - first)
-                idma.wait(filled[turn])  # the buffer's last outgoing transfer was issued earlier, so it is done too
+                idma.wait(filled[turn])  # the buffer's last outgoing transfer was issued earlier, so it is also done
                 tile_in, tile_out = self.tiles_in[turn], self.tiles_out[turn]
                 if count < per_tile:
                     tile_in, tile_out = tile_in[:count], tile_out[:count]
@@ -243,12 +243,12 @@ def _part(side: str, view: memoryview, size_bytes: int) -> memoryview:
 
 
 def _tile_items(tm: TileManager, item_bytes: int, at_most: int | None, multiple_of: int) -> int:
-    """Items a tile: what both banks have room for, within the caller's limits."""
+    """Items per tile: as many as fit in both banks, within the caller's limits."""
     if multiple_of < 1 or (at_most is not None and at_most < multiple_of):
         raise BadTransfer(
             f"Tiles of at most {at_most} items cannot be a multiple of {multiple_of}: use 1 or more, and a "
-            "limit that holds one multiple."
+            "limit of at least one multiple."
         )
     room_bytes = min(tm.largest_free_bytes(0), tm.largest_free_bytes(1)) - DEFAULT_ALIGN  # a gap between two buffers
     fitting = room_bytes // item_bytes if at_most is None else min(at_most, room_bytes // item_bytes)
-    return max(fitting // multiple_of, 1) * multiple_of  # when not even one fits, the allocation says so
+    return max(fitting // multiple_of, 1) * multiple_of  # if not even one fits, the allocation will say so

@@ -1,8 +1,8 @@
-"""iDMA as an op sees it: the C names over this core's engine.
+"""iDMA as an op sees it: the C names on top of this core's engine.
 
-The engine is `descriptors.py`, the rules of a transfer `transfers.py`, the frames `frame.py`. The C
-names act on `current()`, return a negative code where C would, and leave a sentence for `idma_last_error`.
-Methods of `Idma`, and `ping_pong`, raise instead.
+The engine is in `descriptors.py`, the rules for transfers in `transfers.py`, the frames in `frame.py`. The C names
+act on `current()`, return a negative code where C would, and leave a message for `idma_last_error`. The methods of
+`Idma`, and `ping_pong`, raise instead.
 
 Source: Halide, the Xtensa runtime, for the calls and IDMA_OK,
 https://github.com/halide/Halide/blob/xtensa-codegen/src/runtime/xtensa_dma.cpp;
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 def idma_copy_desc(dst: BufferLike, src: BufferLike, size_bytes: int, flags: int = 0) -> int:
-    """Queue a copy. `flags` are the chip's interrupt flags, without effect here.
+    """Queue a copy. `flags` are the chip's interrupt flags; they have no effect here.
 
     Returns:
-        A handle of 1 or more; IDMA_ERR_BAD_TRANSFER, IDMA_ERR_QUEUE_FULL.
+        A handle, 1 or more; or IDMA_ERR_BAD_TRANSFER, IDMA_ERR_QUEUE_FULL.
     """
     del flags
     idma = current()
@@ -41,10 +41,10 @@ def idma_copy_2d_desc(
     src_pitch_bytes: int,
     dst_pitch_bytes: int,
 ) -> int:
-    """Queue a copy of rows. Pitches in bytes, `flags` as for `idma_copy_desc`.
+    """Queue a copy of rows. Pitches are in bytes; for `flags` see `idma_copy_desc`.
 
     Returns:
-        A handle of 1 or more; IDMA_ERR_BAD_TRANSFER, IDMA_ERR_QUEUE_FULL.
+        A handle, 1 or more; or IDMA_ERR_BAD_TRANSFER, IDMA_ERR_QUEUE_FULL.
     """
     del flags
     idma = current()
@@ -61,21 +61,21 @@ def idma_copy_2d_desc(
 
 
 def idma_desc_done(handle: int) -> int:
-    """Poll: 1 when the transfer is done and its bytes have moved, 0 when not yet.
+    """Poll: 1 if the transfer is done and its bytes have moved, 0 if not yet.
 
     Raises:
-        UnknownHandle: the code that a failed copy returned: the op's task fails with the reason. Another handle that no
-            copy returned counts as done on a core, and is named (``dma-handle``); without a core it raises too. On the
-            chip such a wait never ends, or ends by chance.
+        UnknownHandle: the code that a failed copy returned: the op's task fails with the reason. Any other handle that
+            no copy returned counts as done on a core, and is reported (``dma-handle``); without a core it raises too.
+            On the chip such a wait never ends, or ends by chance.
     """
     return int(current().desc_done(handle))
 
 
 def idma_buffer_status() -> int:
-    """Poll: how many descriptors are outstanding once those whose time has come are done; 0 is IDMA_OK."""
+    """Poll: return how many descriptors are still outstanding; 0 is IDMA_OK."""
     return current().poll()
 
 
 def idma_last_error() -> str:
-    """The sentence of the last call that returned a negative code. The emulator's own; the chip has none."""
+    """Return the message of the last call that returned a negative code. Only in the emulator, not on the chip."""
     return current().last_error

@@ -1,14 +1,14 @@
-"""TCM, the core's local memory: two banks, each with its allocator, and the vendor's calls over them.
+"""TCM, the core's local memory: two banks, each with its own allocator, and the vendor's calls on top.
 
-`xvAllocateBuffer` and its kind keep C's habits: they return an error value and leave a sentence for
-`xvGetErrorInfo`. `TileManager.allocate`, `free` and `tile` keep Python's: they raise. Both act on the same
-buffers. A buffer is a writable memoryview over its bank, so an op cannot write past it, and after `free` it
-is released: a later access raises.
+`xvAllocateBuffer` and its relatives follow C's conventions: they return an error value and leave a message for
+`xvGetErrorInfo`. `TileManager.allocate`, `free` and `tile` follow Python's: they raise. Both act on the same buffers.
+A buffer is a writable memoryview of its bank, so an op cannot write past it; after `free` it is released, and any
+later access raises.
 
-Source: DSP development guide (J5 OE), 10.2.3.3.5, for the calls' shapes and the colors' names,
+Source: DSP development guide (J5 OE), 10.2.3.3.5, for the calls' signatures and the colors' names,
 https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html
-Emulator: error values and the colors' numbers are its choice. A new buffer holds what its last user left
-there, as on the chip.
+Emulator: error values and the colors' numbers are its choice. A new buffer contains what the previous user left there,
+as on the chip.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ FREED_HISTORY: Final = 32
 
 
 class XvtmError(Enum):
-    """The error value of `xvAllocateBuffer`: one object, false, so `if not buffer:` reads as in C."""
+    """The error value of `xvAllocateBuffer`: a single object that is false, so `if not buffer:` reads like C."""
 
     ERROR = 0
 
@@ -64,15 +64,15 @@ XVTM_ERROR: Final = XvtmError.ERROR
 
 
 class TileManager:
-    """The two TCM banks of a core.
+    """A core's two TCM banks.
 
     Args:
         pool0_bytes: Usable bytes of bank 0, at most 128 KiB.
         pool1_bytes: Usable bytes of bank 1, at most 128 KiB.
-        memories: The bytes of each bank, of these sizes; None for new ones.
+        memories: The bytes of each bank, of these sizes; None allocates new ones.
 
     Raises:
-        BadTile: a pool larger than its bank, or negative.
+        BadTile: a pool is negative, or larger than its bank.
     """
 
     def __init__(
@@ -84,28 +84,28 @@ class TileManager:
         for bank, size_bytes in enumerate((pool0_bytes, pool1_bytes)):
             if not 0 <= size_bytes <= BANK_RAW_BYTES:
                 raise BadTile(
-                    f"A pool of {size_bytes} bytes does not fit TCM bank {bank}: use 0 to {BANK_RAW_BYTES} bytes."
+                    f"A pool of {size_bytes} bytes does not fit in TCM bank {bank}: use 0 to {BANK_RAW_BYTES} bytes."
                 )
         self._banks: tuple[Bank, Bank] = (Bank(pool0_bytes, memories[0]), Bank(pool1_bytes, memories[1]))
         self._freed: deque[Tile] = deque(maxlen=FREED_HISTORY)
-        self.live_count = 0  # buffers that live; a core reads it after every op
-        self.peak_bytes: int | None = None  # the most in use since it was set to a number; None: nobody asks
+        self.live_count = 0  # number of live buffers; the core reads it after every op
+        self.peak_bytes: int | None = None  # most bytes in use since it was set to a number; None: not measured
         self.last_error = ""
         self.trace: EngineTrace | None = None
         self.bank_conflicts = [0, 0]
-        """Per bank, transfers seen in flight while the op computed in it (see `Idma.note_compute`)."""
+        """Per bank: transfers found in flight while the op computed in it (see `Idma.note_compute`)."""
 
     def allocate(self, size_bytes: int, color: int = XV_MEM_BANK_COLOR_ANY, align: int = DEFAULT_ALIGN) -> memoryview:
-        """A writable view of `size_bytes` in the bank that `color` names: the first place that fits.
+        """Return a writable view of `size_bytes` in the bank selected by `color`, at the first place that fits.
 
         Args:
-            size_bytes: Its length, at least 1.
-            color: XV_MEM_BANK_COLOR_0, _1, or _ANY: bank 0 when it has room, else bank 1.
-            align: A power of two that divides its address on the core.
+            size_bytes: Size of the view, at least 1.
+            color: XV_MEM_BANK_COLOR_0, _1, or _ANY: bank 0 if it has room, else bank 1.
+            align: A power of two; the address on the core is a multiple of it.
 
         Raises:
-            OutOfTcm: no free piece is large enough; says asked, bank, free, largest.
-            BadTile: an argument is wrong.
+            OutOfTcm: no free range is large enough; says how much was requested, in which bank, and what is free.
+            BadTile: an argument is invalid.
         """
         size_bytes, align = checked(size_bytes, align)
         for bank in self._banks_of(color):
@@ -128,15 +128,15 @@ class TileManager:
         )
 
     def free(self, buffer: BufferLike) -> None:
-        """Give back a whole buffer: the view, or an array over all of it.
+        """Free a whole buffer, given the view or an array over all of it.
 
         Raises:
-            BadTile: freed already, a part of a buffer, or not in TCM; says which.
+            BadTile: already freed, part of a buffer, or not in TCM; says which.
         """
         try:
             view = bytes_view(buffer)
         except ValueError:
-            raise BadTile("This TCM buffer was already freed: free each one once.") from None
+            raise BadTile("This TCM buffer was already freed: free each buffer only once.") from None
         except TypeError as error:
             raise BadTile(f"{type(buffer).__name__} is not a TCM buffer: {error}.") from None
         address, size_bytes = address_of(view), view.nbytes
@@ -144,14 +144,14 @@ class TileManager:
         self.free_at(address, size_bytes)
 
     def free_at(self, address: int, size_bytes: int | None = None) -> None:
-        """Give back the buffer that starts at an address of this process.
+        """Free the buffer that starts at an address of this process.
 
         Args:
-            address: Its first byte.
-            size_bytes: Its size, which must be the whole buffer's; None when the caller has the address alone.
+            address: Address of its first byte.
+            size_bytes: Its size, which must be the whole buffer's; None if the caller has only the address.
 
         Raises:
-            BadTile: as ``free``.
+            BadTile: see ``free``.
         """
         bank, offset_bytes = self._place_of(address, size_bytes)
         live = self._banks[bank].live.get(offset_bytes)
@@ -163,7 +163,7 @@ class TileManager:
     def tile(
         self, size_bytes: int, color: int = XV_MEM_BANK_COLOR_ANY, align: int = DEFAULT_ALIGN
     ) -> Iterator[memoryview]:
-        """As `allocate`, and freed at the end of the `with` block."""
+        """Do what `allocate` does, and free the buffer at the end of the `with` block."""
         view = self.allocate(size_bytes, color, align)
         try:
             yield view
@@ -171,11 +171,11 @@ class TileManager:
             self.free(view)
 
     def live(self) -> list[Tile]:
-        """Every live buffer, by bank and offset."""
+        """All live buffers, sorted by bank and offset."""
         return [tile for bank in self._banks for tile, _ in bank.live.values()]
 
     def reset(self) -> list[Tile]:
-        """Free everything and return what was still live: after an op, what it leaked. Peaks stay."""
+        """Free everything and return what was still live: after an op, its leaks. Peaks are kept."""
         leaked = self.live()
         for tile in leaked:
             self._freed.append(self._banks[tile.bank].remove(tile.offset_bytes))
@@ -185,7 +185,7 @@ class TileManager:
         return leaked
 
     def resume(self, live: Iterable[Tile], freed: Iterable[Tile]) -> None:
-        """Take over from C: the live buffers, which this manager does not have, and those that were freed there."""
+        """Take over from C: its live buffers, which this manager does not have yet, and those that were freed there."""
         self._freed.extend(freed)
         for tile in live:
             self._banks[tile.bank].add(tile)
@@ -193,16 +193,16 @@ class TileManager:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a new buffer holds what its last user left there."""
+        """Whether a new buffer contains what the previous user left there."""
         return all(bank.is_plain for bank in self._banks)
 
     @property
     def bank_places(self) -> list[tuple[int, int]]:
-        """Address in this process and usable bytes of each bank."""
+        """Return address in this process, and usable bytes, of each bank."""
         return [(bank.address, bank.memory.nbytes) for bank in self._banks]
 
     def largest_free_bytes(self, bank: int, align: int = DEFAULT_ALIGN) -> int:
-        """The largest buffer of that alignment that the bank would grant now."""
+        """Return the size of the largest buffer with that alignment that the bank could provide now."""
         return self._banks[bank].largest_free_bytes(align)
 
     @property
@@ -216,7 +216,7 @@ class TileManager:
         return self._banks[0].used_bytes, self._banks[1].used_bytes
 
     def tile_at(self, address: int) -> Tile | None:
-        """The live buffer that has the byte at an address of this process."""
+        """Return the live buffer that contains an address of this process."""
         for bank in self._banks:
             offset = bank.offset_of(address)
             if offset is not None:
@@ -225,7 +225,7 @@ class TileManager:
         return None
 
     def bytes_from(self, address: int) -> memoryview | None:
-        """The bytes of a live buffer from an address of this process to its end; None where there is no live one."""
+        """Return a live buffer's bytes from an address of this process to its end; None if there is none."""
         tile = self.tile_at(address)
         if tile is None:
             return None
@@ -233,7 +233,7 @@ class TileManager:
         return view[address - address_of(view) :]
 
     def bank_at(self, address: int) -> int | None:
-        """The bank that holds the byte at an address of this process (`address_of` a view); None in DDR."""
+        """Return the bank that contains an address of this process (`address_of` a view); None for DDR."""
         for bank, pool in enumerate(self._banks):
             if pool.offset_of(address) is not None:
                 return bank
@@ -260,16 +260,16 @@ class TileManager:
             raise BadTile(
                 f"{f'{address:#x}' if address else 'NULL'} is not in TCM: free what xvAllocateBuffer returned."
             )
-        raise BadTile(f"A buffer of {size_bytes} bytes that is not in TCM cannot be freed there.")
+        raise BadTile(f"Cannot free a buffer of {size_bytes} bytes that is not in TCM.")
 
     def _why_not_live(self, bank: int, offset_bytes: int, size_bytes: int | None) -> str:
         what = f"{_count(size_bytes)} at 0x{TCM_BASES[bank] + offset_bytes:x} in TCM bank {bank}"
         for tile in self.live():
             if tile.bank == bank and 0 <= offset_bytes - tile.offset_bytes < tile.size_bytes:
-                return f"{what} are a part of a buffer ({tile}): free the whole buffer."
+                return f"{what} are part of a buffer ({tile}): free the whole buffer."
         for tile in reversed(self._freed):
             if tile.bank == bank and 0 <= offset_bytes - tile.offset_bytes < tile.size_bytes:
-                return f"{what} were already freed (they were {tile}): free each buffer once."
+                return f"{what} were already freed (they were {tile}): free each buffer only once."
         return f"{what} were never allocated: free what xvAllocateBuffer returned."
 
 
@@ -278,7 +278,7 @@ def _count(size_bytes: int | None) -> str:
 
 
 def xvAllocateBuffer(tm: TileManager, size: int, color: int, align: int) -> memoryview | XvtmError:
-    """A writable view of `size` bytes of TCM, or XVTM_ERROR; then `xvGetErrorInfo` says why."""
+    """Return a writable view of `size` bytes of TCM, or XVTM_ERROR; then `xvGetErrorInfo` says why."""
     try:
         return tm.allocate(size, color, align)
     except TcmError as error:
@@ -287,7 +287,7 @@ def xvAllocateBuffer(tm: TileManager, size: int, color: int, align: int) -> memo
 
 
 def xvFreeBuffer(tm: TileManager, buffer: BufferLike) -> int:
-    """Give a buffer back: 0, or XVTM_FREE_ERROR; then `xvGetErrorInfo` says why."""
+    """Free a buffer: return 0, or XVTM_FREE_ERROR; then `xvGetErrorInfo` says why."""
     try:
         tm.free(buffer)
     except TcmError as error:
@@ -297,5 +297,5 @@ def xvFreeBuffer(tm: TileManager, buffer: BufferLike) -> int:
 
 
 def xvGetErrorInfo(tm: TileManager) -> str:
-    """The sentence of the last call that failed; empty when none has."""
+    """Return the message of the last call that failed; empty if none has."""
     return tm.last_error

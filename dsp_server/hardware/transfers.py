@@ -1,4 +1,4 @@
-"""What iDMA may move: the rules of a transfer and the moving of bytes, with no engine and no clock."""
+"""What iDMA may move: the rules for transfers, and how bytes are moved, without engine or clock."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ IDMA_ERR_QUEUE_FULL: Final = -2
 IDMA_ERR_UNKNOWN_HANDLE: Final = -3
 
 FEW_ROWS: Final = 8
-"""Up to here a 2-D copy is a loop over rows; above, numpy's set-up cost pays."""
+"""Up to this many rows a 2-D copy is a loop over rows; above, numpy's setup cost pays off."""
 
 
 class IdmaError(Exception):
-    """Base of the engine's refusals; the C names return `code`."""
+    """Base class of the engine's refusals; the C names return `code`."""
 
     code = IDMA_ERR_BAD_TRANSFER
 
 
 class BadTransfer(IdmaError, ValueError):
-    """Sizes, pitches or buffers between which no bytes can be moved. Nothing was queued."""
+    """Sizes, pitches or buffers that do not allow a transfer. Nothing was queued."""
 
 
 class QueueFull(IdmaError):
-    """As many descriptors are outstanding as the queue holds. Nothing was queued."""
+    """The queue is full of outstanding descriptors. Nothing was queued."""
 
     code = IDMA_ERR_QUEUE_FULL
 
@@ -42,7 +42,7 @@ class UnknownHandle(IdmaError, LookupError):
 
 
 class Shape(NamedTuple):
-    """Rows of a 2-D transfer; pitches are bytes from one row's start to the next one's."""
+    """Rows of a 2-D transfer; a pitch is the number of bytes from one row's start to the next."""
 
     row_bytes: int
     num_rows: int
@@ -51,10 +51,10 @@ class Shape(NamedTuple):
 
 
 def checked_copy(dst: BufferLike, src: BufferLike, size_bytes: int | None) -> tuple[memoryview, memoryview]:
-    """The bytes that a flat copy moves: destination, source, of one length.
+    """Return the bytes that a flat copy moves: destination and source, of equal length.
 
     Raises:
-        BadTransfer: a size beyond either buffer, buffers that overlap, or a buffer that cannot be used.
+        BadTransfer: a size beyond either buffer, overlapping buffers, or an unusable buffer.
     """
     to, from_ = writable("destination", dst), usable("source", src)
     if size_bytes is None:
@@ -72,10 +72,10 @@ def checked_copy(dst: BufferLike, src: BufferLike, size_bytes: int | None) -> tu
 
 
 def checked_copy_2d(dst: BufferLike, src: BufferLike, shape: Shape) -> tuple[memoryview, memoryview, Shape]:
-    """The bytes that a 2-D copy moves, each from its first row's start to its last row's end.
+    """Return the bytes that a 2-D copy moves, each from the start of its first row to the end of its last row.
 
     Raises:
-        BadTransfer: as `checked_copy`, or a pitch shorter than a row.
+        BadTransfer: see `checked_copy`, or a pitch shorter than a row.
     """
     to, from_ = writable("destination", dst), usable("source", src)
     shape = Shape(
@@ -92,17 +92,17 @@ def checked_copy_2d(dst: BufferLike, src: BufferLike, shape: Shape) -> tuple[mem
 
 
 def check_apart(dst: memoryview, src: memoryview) -> None:
-    """Raise BadTransfer when two views share bytes."""
+    """Raise BadTransfer if two views share bytes."""
     gap_bytes = address_of(dst) - address_of(src)
     if dst.nbytes and src.nbytes and -dst.nbytes < gap_bytes < src.nbytes:
         raise BadTransfer(
             f"Source and destination overlap: {src.nbytes} and {dst.nbytes} bytes that start {gap_bytes:+} "
-            "bytes apart. iDMA moves bytes in no set order; copy by way of another buffer."
+            "bytes apart. iDMA moves bytes in no fixed order; copy through another buffer."
         )
 
 
 def move_rows(dst: memoryview, src: memoryview, shape: Shape) -> None:
-    """Move a checked 2-D transfer's bytes."""
+    """Move the bytes of a checked 2-D transfer."""
     row_bytes, num_rows, src_pitch_bytes, dst_pitch_bytes = shape
     if not row_bytes:
         return
@@ -118,20 +118,20 @@ def move_rows(dst: memoryview, src: memoryview, shape: Shape) -> None:
 
 
 def usable(side: str, buffer: BufferLike) -> memoryview:
-    """The buffer's bytes. Raises BadTransfer, with the side's name, if it is not a buffer or was freed."""
+    """Return the buffer's bytes. Raises BadTransfer, naming the side, if it is not a buffer or was freed."""
     try:
         return bytes_view(buffer)
     except TypeError as error:
         raise BadTransfer(f"The {side} ({type(buffer).__name__}) is not a usable buffer: {error}.") from None
     except ValueError:
-        raise BadTransfer(f"The {side} is a buffer that was freed: allocate it again.") from None
+        raise BadTransfer(f"The {side} was freed: allocate it again.") from None
 
 
 def writable(side: str, buffer: BufferLike) -> memoryview:
-    """The buffer's bytes, to be written. Raises BadTransfer as `usable`, and when it is read-only."""
+    """Return the buffer's bytes for writing. Raises BadTransfer like `usable`, or if it is read-only."""
     view = usable(side, buffer)
     if view.readonly:
-        raise BadTransfer(f"The {side} is read-only: iDMA writes into a writable buffer.")
+        raise BadTransfer(f"The {side} is read-only: iDMA needs a writable buffer.")
     return view
 
 
@@ -141,7 +141,7 @@ def _count(what: str, value: int) -> int:
     except TypeError:
         raise BadTransfer(f"The {what} is {value!r}: pass a whole number.") from None
     if value < 0:
-        raise BadTransfer(f"The {what} is {value}: it cannot be negative.")
+        raise BadTransfer(f"The {what} is {value}: it must be 0 or more.")
     return value
 
 
@@ -153,7 +153,7 @@ def _check_inside(side: str, size_bytes: int, view: memoryview) -> None:
 
 
 def _extent(side: str, shape: Shape, pitch_bytes: int, view: memoryview) -> int:
-    """Bytes from the first row's start to the last row's end."""
+    """Bytes from the start of the first row to the end of the last row."""
     if shape.num_rows > 1 and pitch_bytes < shape.row_bytes:
         raise BadTransfer(
             f"The {side} pitch of {pitch_bytes} bytes is shorter than a row of {shape.row_bytes}: "
@@ -165,7 +165,7 @@ def _extent(side: str, shape: Shape, pitch_bytes: int, view: memoryview) -> int:
 
 
 def _side_by_side(dst: memoryview, src: memoryview, shape: Shape) -> bool:
-    """Whether rows of one pitch lie in different columns: part of an image, copied beside itself."""
+    """Whether rows with equal pitch are in different columns: part of an image copied next to itself."""
     pitch_bytes = shape.src_pitch_bytes
     if pitch_bytes != shape.dst_pitch_bytes or not pitch_bytes:
         return False

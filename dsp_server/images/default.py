@@ -1,4 +1,4 @@
-"""The default image: every packaged op, in the shape of the vendor's template."""
+"""The default image: all packaged ops, in the form of the vendor's template."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Free ranges of pages: the best fit, and neighbors that become one range again. Arithmetic only.
+"""Free ranges of pages: best fit, with adjacent free ranges merged. Arithmetic only.
 
-The ranges lie in one sorted list under the key (pages, first page): the first key at or after the wanted
-length is the best fit, and of equal lengths the lowest. Two dictionaries, by first page and by the page
-after the last, find the neighbors of a range that comes back, so that no two free ranges ever touch. Each
+The ranges are in a sorted list with the key (pages, first page): the first key at or after the wanted length is the
+best fit and, among equal lengths, the lowest. Two dictionaries, by first page and by the page after the last, find the
+neighbors of a range that is returned, so that no two free ranges ever touch. Each
 call costs O(log n).
 """
 
@@ -25,7 +25,7 @@ class FreeRanges:
         self.pages = 0
 
     def take(self, pages: int) -> int | None:
-        """Cut `pages` from the low end of the smallest range that has as many; return the first, or None."""
+        """Take `pages` from the low end of the smallest range that is large enough; return the first page, or None."""
         key: int | None = next(self._keys.irange(pages << self._shift), None)
         if key is None:
             return None
@@ -36,7 +36,7 @@ class FreeRanges:
         return start
 
     def take_at(self, start: int, pages: int) -> bool:
-        """Cut these pages out of the range that holds them all; False when none does. Looks at every range."""
+        """Take these pages out of the range that contains them; False if none does. Looks at every range."""
         for first, end in self:
             if first <= start and start + pages <= end:
                 self._remove(first)
@@ -48,7 +48,7 @@ class FreeRanges:
         return False
 
     def give(self, start: int, end: int) -> None:
-        """Put a range back and join it with the free ranges that it touches."""
+        """Return a range, and merge it with the free ranges that it touches."""
         before = self._start_of.get(start)
         if before is not None:
             self._remove(before)
@@ -58,13 +58,13 @@ class FreeRanges:
         self._insert(start, end)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        """The ranges by start."""
+        """Iterate over the ranges by start."""
         return iter(sorted(self._end_of.items()))
 
     def faults(self) -> Iterator[str]:
-        """What is wrong with the three views of the ranges; nothing when all is well."""
+        """Yield what is wrong between the three views of the ranges; nothing if all is well."""
         if self.pages != sum(end - start for start, end in self):
-            yield "the count of free pages is off"
+            yield "the count of free pages is wrong"
         if {end: start for start, end in self} != self._start_of:
             yield "free ranges by their end differ from free ranges by their start"
         if sorted((end - start) << self._shift | start for start, end in self) != list(self._keys):

@@ -1,15 +1,15 @@
 """Allocator of physical addresses: best fit, page by page, arithmetic only.
 
-The heap allocates ranges of `[base, base + size)` and knows nothing of files, processes or bytes; its caller decides
-what an address means. So a test can run the heap against a model.
+The heap allocates ranges of `[base, base + size)` and knows nothing about files, processes or bytes; its caller
+decides what an address means. So a test can compare the heap with a model.
 
-- A block takes whole pages, and guard pages follow it, which are address space without bytes. The guard of a block at
-  the end of the heap lies past that end: so one block can take the whole heap.
+- A block takes whole pages, followed by guard pages, which are address space without bytes. The guard of a block at
+  the end of the heap lies past that end, so one block can take the whole heap.
 - `free_ranges.py` keeps the free ranges; live blocks are in a sorted list of addresses, which also finds addresses
   inside a block.
-- A freed range rests: the heap gives it out again when more than `rest_bytes` were freed after it, or when nothing else
-  is left. So a late use of a freed address meets no other block.
-- Every call costs O(log n), but `largest_free_bytes` and what lists blocks; benchmarks/alloc.py shows the curve. The
+- A freed range rests: it is reused only after more than `rest_bytes` have been freed since, or if nothing else is
+  left. So a late use of a freed address does not hit another block.
+- Every call costs O(log n) except `largest_free_bytes` and listing blocks; benchmarks/alloc.py shows the curve. The
   same calls give the same addresses.
 
 Emulator: the chip's allocator is not documented. Page size, guards and best fit are the emulator's choice.
@@ -33,9 +33,9 @@ FREED_HISTORY = 256
 class Block(NamedTuple):
     """One live allocation.
 
-    `block_id` counts from 1 and is used again only after the block is freed; 0 means no block. It never
-    exceeds the number of pages, so it can index a table. `serial` counts allocations and is never used
-    again. `reserved_bytes` is `size_bytes` in whole pages.
+    `block_id` counts from 1 and is reused only after the block is freed; 0 means no block. It never exceeds the
+    number of pages, so it can index a table. `serial` counts allocations and is never reused. `reserved_bytes` is
+    `size_bytes` rounded up to whole pages.
     """
 
     block_id: int
@@ -46,7 +46,7 @@ class Block(NamedTuple):
     serial: int
 
     def contains(self, phy_addr: int) -> bool:
-        """Whether the address lies in the block's pages, the rest of its last page included."""
+        """Whether the address is in the block's pages, including the rest of its last page."""
         return self.phy_addr <= phy_addr < self.phy_addr + self.reserved_bytes
 
     def __str__(self) -> str:
@@ -54,31 +54,31 @@ class Block(NamedTuple):
 
 
 class HeapError(Exception):
-    """Root of what the allocator refuses; `HeapDamaged` alone is the allocator's own fault."""
+    """Base class of the allocator's refusals; only `HeapDamaged` is the allocator's own fault."""
 
 
 class BadSize(HeapError, ValueError):
-    """A size that no block can have, or a heap that cannot be laid out in pages."""
+    """A size that blocks cannot have, or a heap that cannot be divided into pages."""
 
 
 class OutOfMemory(HeapError):
-    """No free range of that size. Carries `asked_bytes`, `free_bytes`, `largest_free_bytes`."""
+    """No free range is large enough. Has `asked_bytes`, `free_bytes`, `largest_free_bytes`."""
 
     def __init__(self, asked_bytes: int, free_bytes: int, largest_free_bytes: int) -> None:
         self.asked_bytes, self.free_bytes = asked_bytes, free_bytes
         self.largest_free_bytes = largest_free_bytes
         super().__init__(
             f"{asked_bytes} bytes were requested, but the largest free range holds {largest_free_bytes} "
-            f"({free_bytes} are free in all): free what is not needed, or start the board with more DDR."
+            f"({free_bytes} are free in total): free what you do not need, or start the board with more DDR."
         )
 
 
 class NotFree(HeapError):
-    """A range that was asked for by its address is not free."""
+    """A range requested by address is not free."""
 
 
 class NotAllocated(HeapError):
-    """The address starts no live block. Carries `phy_addr`, `nearest` (live) and `freed` (was there last)."""
+    """No live block starts at the address. Has `phy_addr`, `nearest` (live) and `freed` (was there last)."""
 
     def __init__(self, phy_addr: int, sentence: str, nearest: Block | None, freed: Block | None) -> None:
         self.phy_addr, self.nearest, self.freed = phy_addr, nearest, freed
@@ -86,7 +86,7 @@ class NotAllocated(HeapError):
 
 
 class HeapDamaged(HeapError):
-    """An invariant does not hold: an error of the allocator, not of its caller."""
+    """An invariant does not hold: a bug in the allocator, not in its caller."""
 
 
 class Heap:
@@ -96,12 +96,12 @@ class Heap:
         base: First physical address, a multiple of `page_bytes`.
         size_bytes: Length, a multiple of `page_bytes`.
         page_bytes: Granularity, a power of two.
-        guard_pages: Pages of address space after each block, so that no two are adjacent; 0 allows that
-            they are.
-        rest_bytes: How much freed memory rests; 0 hands a freed range out at once.
+        guard_pages: Pages of address space after each block, so that no two blocks are adjacent; 0 allows them
+            to be.
+        rest_bytes: How much freed memory rests; 0 makes freed ranges reusable at once.
 
     Raises:
-        BadSize: The page is no power of two, or base and size are not whole pages.
+        BadSize: The page size is not a power of two, or base and size are not whole pages.
     """
 
     def __init__(
@@ -114,14 +114,14 @@ class Heap:
         rest_bytes: int = 0,
     ) -> None:
         if page_bytes <= 0 or page_bytes & (page_bytes - 1):
-            raise BadSize(f"A page of {page_bytes} bytes is not a power of two: use one, such as {PAGE_BYTES}.")
+            raise BadSize(f"Page size {page_bytes} must be a power of two, such as {PAGE_BYTES}.")
         if size_bytes <= 0 or base < 0 or base % page_bytes or size_bytes % page_bytes:
             raise BadSize(
-                f"A heap of {size_bytes} bytes at {base:#x} does not consist of pages of {page_bytes} bytes: "
-                "make both multiples of the page, and the size positive."
+                f"A heap of {size_bytes} bytes at {base:#x} does not consist of pages of {page_bytes} bytes: make both "
+                "multiples of the page size, and the heap size positive."
             )
         if guard_pages < 0:
-            raise BadSize(f"A block cannot have {guard_pages} guard pages: use 0 or more.")
+            raise BadSize(f"Invalid number of guard pages {guard_pages}: must be 0 or more.")
         self.base, self.size_bytes = base, size_bytes
         self.page_bytes, self.guard_pages = page_bytes, guard_pages
         self._end_page = size_bytes // page_bytes + guard_pages
@@ -136,15 +136,15 @@ class Heap:
         self._next_id, self._serial, self.used_bytes = 1, 0, 0
 
     def alloc(self, size_bytes: int, owner: Hashable, at: int | None = None) -> Block:
-        """Take the smallest free range that holds `size_bytes`, of equal ones the lowest; or the range at an address.
+        """Take the smallest free range that holds `size_bytes`, the lowest of equals; or the range at an address.
 
         Raises:
-            BadSize: `size_bytes` is 0 or negative, or `at` no page of the heap.
-            OutOfMemory: No range is long enough; says asked, free, largest. Nothing has changed.
-            NotFree: The range at `at` is not free. Nothing has changed but that nothing rests anymore.
+            BadSize: `size_bytes` is 0 or negative, or `at` is not a page of the heap.
+            OutOfMemory: No range is large enough; says how much was requested and what is free. Nothing has changed.
+            NotFree: The range at `at` is not free. Nothing has changed except that nothing rests anymore.
         """
         if size_bytes <= 0:
-            raise BadSize(f"A block of {size_bytes} bytes cannot be allocated: ask for at least 1 byte.")
+            raise BadSize(f"Cannot allocate a block of {size_bytes} bytes: the minimum is 1.")
         pages = -(-size_bytes // self.page_bytes)
         start = self._take(pages, at)
         while start is None and self._resting:
@@ -167,21 +167,21 @@ class Heap:
         return block
 
     def _take(self, pages: int, at: int | None) -> int | None:
-        """The first page of a free range of this many pages and a guard, now taken; None when there is none."""
+        """Take a free range of this many pages plus a guard; return its first page, or None if there is none."""
         if at is None:
             return self._free.take(pages + self.guard_pages)
         start, rest = divmod(at - self.base, self.page_bytes)
         if rest or not 0 <= at - self.base < self.size_bytes:
             raise BadSize(
-                f"No block can begin at {at:#x}: the heap has pages of {self.page_bytes} from {self.base:#x}."
+                f"No block can start at {at:#x}: the heap has pages of {self.page_bytes} bytes from {self.base:#x}."
             )
         return start if self._free.take_at(start, pages + self.guard_pages) else None
 
     def free(self, phy_addr: int) -> Block:
-        """Give back the block that starts at `phy_addr` and return its record.
+        """Free the block that starts at `phy_addr` and return its record.
 
         Raises:
-            NotAllocated: No live block starts there: freed before, inside a block, never handed out. Says
+            NotAllocated: No live block starts there: already freed, inside a block, or never allocated. Says
                 which.
         """
         block = self._blocks.pop(phy_addr, None)
@@ -203,7 +203,7 @@ class Heap:
         self._free.give(*self._span(block))
 
     def find(self, phy_addr: int) -> Block | None:
-        """The live block whose pages hold the address, inside it too; None in a guard or a free range."""
+        """Return the live block whose pages contain the address; None in a guard or a free range."""
         at = next(self._live.irange(None, phy_addr, reverse=True), None)
         if at is None:
             return None
@@ -211,7 +211,7 @@ class Heap:
         return block if block.contains(phy_addr) else None
 
     def nearest(self, phy_addr: int) -> Block | None:
-        """The live block closest to the address (of two as close, the lower), for messages."""
+        """Return the live block closest to the address (the lower of two), for messages."""
         below = next(self._live.irange(None, phy_addr, reverse=True), None)
         above = next(self._live.irange(phy_addr), None)
         if below is None or above is None:
@@ -222,7 +222,7 @@ class Heap:
         return lower if gap_bytes <= upper.phy_addr - phy_addr else upper
 
     def gaps(self) -> Iterator[tuple[int, int]]:
-        """Ranges that belong to no live block and no guard of one: address and bytes, in address order."""
+        """Yield ranges that belong to no live block or its guard: address and size in bytes, in address order."""
         start, end = self.base, self.base + self.size_bytes
         for block in self:
             if start < block.phy_addr:
@@ -232,16 +232,16 @@ class Heap:
             yield start, end - start
 
     def __iter__(self) -> Iterator[Block]:
-        """Live blocks in address order. The heap must not change meanwhile."""
+        """Iterate over live blocks in address order. The heap must not change meanwhile."""
         return (self._blocks[at] for at in self._live)
 
     def __len__(self) -> int:
-        """How many blocks live."""
+        """Number of live blocks."""
         return len(self._blocks)
 
     @property
     def free_bytes(self) -> int:
-        """Bytes of the heap that belong to no block and no guard; in pieces, see `largest_free_bytes`."""
+        """Bytes of the heap that belong to no block or guard; may be fragmented, see `largest_free_bytes`."""
         if not self._live:
             return self.size_bytes
         guard_bytes, last = self.guard_pages * self.page_bytes, self._blocks[self._live[-1]]
@@ -250,31 +250,31 @@ class Heap:
 
     @property
     def largest_free_bytes(self) -> int:
-        """The largest size that `alloc` would grant now; 0 when it would grant none."""
+        """The largest size that `alloc` would grant now; 0 if none."""
         guard_bytes, end = self.guard_pages * self.page_bytes, self.base + self.size_bytes
-        # The guard of a block that ends where the heap ends needs no room in it.
+        # The guard of a block that ends where the heap ends needs no space in it.
         return max((0, *(size - guard_bytes * (start + size < end) for start, size in self.gaps())))
 
     def validate(self) -> None:
         """Check every invariant in O(n log n).
 
         Raises:
-            HeapDamaged: Says which invariants do not hold and where.
+            HeapDamaged: Says which invariants do not hold, and where.
         """
         faults = [*self._free.faults(), *self._layout_faults(), *self._record_faults()]
         if faults:
             raise HeapDamaged(f"The heap is damaged: {'; '.join(faults)}.")
 
     def _layout_faults(self) -> Iterator[str]:
-        """Blocks and free ranges tile the heap with neither gap nor overlap, and no two free ranges touch."""
+        """Blocks and free ranges cover the heap without gaps or overlaps, and no two free ranges touch."""
         spans = [(*self._span(block), False) for block in (*self, *self._resting)]
         spans += [(*free, True) for free in self._free]
         edge, edge_is_free = 0, False
         for start, end, is_free in sorted(spans):
             if start != edge or end <= start:
-                yield f"pages {start} to {end} do not follow the range before, which ends at {edge}"
+                yield f"pages {start} to {end} do not follow the previous range, which ends at {edge}"
             if is_free and edge_is_free:
-                yield f"the free ranges that meet at page {start} are not one"
+                yield f"the free ranges that meet at page {start} are not merged"
             edge, edge_is_free = end, is_free
         if edge != self._end_page:
             yield f"the ranges end at page {edge}, not at {self._end_page}"
@@ -286,9 +286,9 @@ class Heap:
         if any(not 0 <= block.reserved_bytes - block.size_bytes < self.page_bytes for block in blocks):
             yield "a block has more or fewer pages than its size needs"
         if sum(block.reserved_bytes for block in blocks) != self.used_bytes:
-            yield "the count of used bytes is off"
+            yield "the count of used bytes is wrong"
         if self._resting_bytes != sum(block.reserved_bytes for block in self._resting):
-            yield "the count of resting bytes is off"
+            yield "the count of resting bytes is wrong"
         known = [block.block_id for block in (*blocks, *self._resting)] + self._spare_ids
         if sorted(known) != list(range(1, self._next_id)):
             yield "a block id is lost or used twice"
@@ -298,7 +298,7 @@ class Heap:
         return start, start + block.reserved_bytes // self.page_bytes + self.guard_pages
 
     def explain(self, phy_addr: int) -> str:
-        """Sentence on what is at an address at which no block starts; for messages. Says where a live block is too."""
+        """Say what is at an address where no block starts, or that a live block is there; for messages."""
         inside, nearest, freed = self.find(phy_addr), self.nearest(phy_addr), self._freed_at(phy_addr)
         near = "no block is allocated" if nearest is None else f"the nearest block is {nearest}"
         if inside is not None:
@@ -316,7 +316,7 @@ class Heap:
         if freed is None:
             return f"0x{phy_addr:x} was never allocated, or was freed long ago; {near}."
         if freed.phy_addr == phy_addr:
-            return f"0x{phy_addr:x} was already freed (free it once): it was the block at {freed}; {near}."
+            return f"0x{phy_addr:x} was already freed (free it only once): it was the block at {freed}; {near}."
         return f"0x{phy_addr:x} lies in freed memory, the block that was at {freed}; {near}."
 
     def _freed_at(self, phy_addr: int) -> Block | None:

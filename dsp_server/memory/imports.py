@@ -1,4 +1,4 @@
-"""Memory that a client's other library made: opened by the daemon, so that it lasts as long as its block."""
+"""Memory made by a client's other library: opened by the daemon, so that it lasts as long as its block."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class OpenedMemory(NamedTuple):
     """A file that the daemon holds open for a block.
 
     Attributes:
-        file: What the block's record says of it.
-        key: Device, inode and offset: what is the same for two descriptors of the same memory.
+        file: What the block's record says about it.
+        key: Device, inode and offset, which are equal for two descriptors of the same memory.
     """
 
     file: ImportedFile
@@ -32,17 +32,17 @@ class OpenedMemory(NamedTuple):
 
 
 def open_memory(pid: int, fd: int, offset: int, size_bytes: int) -> OpenedMemory:
-    """Open what a client holds by a descriptor.
+    """Open the memory behind a client's descriptor.
 
     Args:
         pid: The client's process.
         fd: Its descriptor.
-        offset: Where the range begins in it, bytes.
-        size_bytes: Of the range.
+        offset: Where the range starts in it, in bytes.
+        size_bytes: Size of the range.
 
     Raises:
         RequestRefusedError: HB_SYS_INVALID_ARGUMENT or HB_SYS_REGISTER_MEM_FAILED: it is not memory that processes can
-            share, or the range is not in it; HB_SYS_OUT_OF_MEMORY: the daemon has no descriptor left.
+            share, or does not contain the range; HB_SYS_OUT_OF_MEMORY: the daemon is out of descriptors.
     """
     what = f"File descriptor {fd}"
     if offset % PAGE_BYTES or offset > MAX_OFFSET:
@@ -53,17 +53,17 @@ def open_memory(pid: int, fd: int, offset: int, size_bytes: int) -> OpenedMemory
     except OSError as error:
         raise _refusal(f"{what} of process {pid} is not open, or is in another container: {error.strerror}.") from None
     if not stat.S_ISREG(kind.st_mode):
-        raise _refusal(f"{what} is not memory, nor a file: make it with memfd_create() or shm_open().")
+        raise _refusal(f"{what} is neither memory nor a file: create it with memfd_create() or shm_open().")
     if offset + size_bytes > kind.st_size:
         raise _refusal(
-            f"The range of {counted(size_bytes, 'byte')} from {offset} on does not fit what is behind file descriptor "
-            f"{fd}, which has {kind.st_size}; ftruncate() it first."
+            f"The range of {counted(size_bytes, 'byte')} at offset {offset} does not fit in file descriptor {fd}, "
+            f"which has {kind.st_size}; ftruncate() it first."
         )
     ours = -1
     try:
         ours = os.open(theirs, os.O_RDWR | os.O_CLOEXEC)
         mmap.mmap(ours, size_bytes, offset=offset).close()
-    except (OSError, ValueError) as error:  # a ValueError: it was cut off meanwhile
+    except (OSError, ValueError) as error:  # ValueError: it was truncated meanwhile
         if ours >= 0:
             os.close(ours)
         why = getattr(error, "strerror", None) or str(error)
@@ -72,7 +72,7 @@ def open_memory(pid: int, fd: int, offset: int, size_bytes: int) -> OpenedMemory
         os.close(ours)
         raise RequestRefusedError(
             Status.HB_SYS_OUT_OF_MEMORY,
-            "The daemon has no descriptors left for more memory of other libraries; unregister some.",
+            "The daemon has no descriptors left for memory of other libraries; unregister some.",
         )
     file = ImportedFile(ours, next(_serials) & MAX_FD, offset)
     return OpenedMemory(file, (kind.st_dev, kind.st_ino, offset))

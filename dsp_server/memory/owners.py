@@ -1,12 +1,12 @@
-"""The owners of the DDR's bytes: allocation, registration, release, and checks of free memory.
+"""Who owns the DDR's bytes: allocation, registration, release, and checks of free memory.
 
-The heap decides addresses; the tables publish them; this module decides the lifetime of a block. A block is reclaimed
-when its owner has freed it, no client has it registered, and no running op of these clients may have it mapped; then
-its pages go back to the host. So an op never loses memory that it uses. While a process keeps the claim lock, freed
-blocks wait.
+The heap chooses addresses, the tables publish them, and this module decides how long a block lives. A block is
+reclaimed once its owner has freed it, no client has it registered, and no running op of these clients may have it
+mapped; then its pages go back to the host. So an op never loses memory that it is using. While a process keeps the
+claim lock, freed blocks wait.
 
-This module finds two mistakes that a board hides: bytes written past the end of a block (found when the block is
-reclaimed), and bytes written into free memory (found at the next allocation).
+This module finds two mistakes that a board hides: writes past the end of a block (found when the block is reclaimed),
+and writes to free memory (found at the next allocation).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from hbrt.status import Status
 
 NOBODY = 0
 MAX_FREED = 4096
-"""So many freed blocks are remembered with the lines that allocated and freed them."""
+"""How many freed blocks are remembered, with the lines that allocated and freed them."""
 
 
 class _LiveBlock:
-    """A block of the heap, and the clients that hold it."""
+    """A block in the heap, and the clients that hold it."""
 
     __slots__ = (
         "block", "freed_at", "imported", "is_cached", "last_owner", "owner", "running", "sharers", "site", "unchecked",
@@ -47,21 +47,21 @@ class _LiveBlock:
     def __init__(self, block: Block, owner: int, site: str, *, is_cached: bool, use: str = "") -> None:
         self.block = block
         self.owner = owner
-        self.site = site  # file:line of the allocation, from the program; may be empty
+        self.site = site  # file:line of the allocation, as given by the program; may be empty
         self.is_cached = is_cached
-        self.use = use  # the model that the runtime keeps it for; empty for a program's own
-        self.imported: OpenedMemory | None = None  # what lies in its place: memory of the client's other library
-        self.sharers: list[int] = []  # one entry for each registration
-        self.last_owner = NOBODY  # of a freed block
-        self.freed_at = ""  # file and line of its program
-        self.running: dict[int, frozenset[TaskKey]] = {}  # clients without a hold: their running tasks
-        self.unchecked: set[int] = set()  # those whose running tasks are not known yet
+        self.use = use  # the model that the runtime keeps it for; empty if it is the program's own
+        self.imported: OpenedMemory | None = None  # what is in its place: memory from the client's other library
+        self.sharers: list[int] = []  # one entry per registration
+        self.last_owner = NOBODY  # last owner of a freed block
+        self.freed_at = ""  # file and line in its program
+        self.running: dict[int, frozenset[TaskKey]] = {}  # clients that no longer hold it: their running tasks
+        self.unchecked: set[int] = set()  # clients whose running tasks are not known yet
 
     def is_held_by(self, client: int) -> bool:
         return client == self.owner or client in self.sharers
 
     def users(self) -> set[int]:
-        """Clients whose tasks may use the block through a registration."""
+        """Clients whose tasks may use the block because it is registered."""
         return set(self.sharers) | set(self.running) - {self.last_owner}
 
     def place(self) -> Place:
@@ -78,17 +78,17 @@ class _LiveBlock:
         )
 
     def visible_owner(self) -> int:
-        """The owner in the tables; a freed block keeps its owner while a task of that client runs."""
+        """The owner shown in the tables; a freed block keeps its owner while one of that client's tasks runs."""
         return self.last_owner if self.last_owner in self.running else self.owner
 
 
 class BoardMemory:
-    """The DDR of a board."""
+    """A board's DDR."""
 
     def __init__(
         self, ddr: Ddr, mailbox: Mailbox, clients: Clients, find: Callable[..., None], rest_bytes: int = 0
     ) -> None:
-        """``find`` takes each finding, as ``Journal.find`` does; ``rest_bytes`` as of ``Heap``."""
+        """``find`` receives each finding, like ``Journal.find``; for ``rest_bytes`` see ``Heap``."""
         self._heap = Heap(ddr.layout.phy_base, ddr.layout.heap_bytes, rest_bytes=rest_bytes)
         self._ddr = ddr
         self._tables = DdrTables(ddr)
@@ -99,32 +99,32 @@ class BoardMemory:
         self._find = find
         self.refuses: Callable[[int, int], str] = lambda *_: (
             ""
-        )  # why an allocation of a size by a client is injected to fail
-        self.settle: Callable[[], None] = lambda: None  # takes the findings that cores have sent
+        )  # why an allocation of this size by a client must fail, by injection
+        self.settle: Callable[[], None] = lambda: None  # takes in the findings that cores have sent
         self._reported_overruns: set[tuple[int, str]] = (
             set()
         )  # by ops: owner of the block, and the line that allocated it
         self._blocks: dict[int, _LiveBlock] = {}
-        self._held: dict[int, set[int]] = {}  # client -> blocks that it owns or registered
-        self._freed: dict[int, _LiveBlock] = {}  # the latest last
-        self._in_use: dict[int, _LiveBlock] = {}  # without a holder, but a task may have it mapped
-        self._imports: dict[tuple[int, int, int], _LiveBlock] = {}  # by the key of OpenedMemory
+        self._held: dict[int, set[int]] = {}  # client -> blocks that it owns or has registered
+        self._freed: dict[int, _LiveBlock] = {}  # latest last
+        self._in_use: dict[int, _LiveBlock] = {}  # held by no client, but a task may have it mapped
+        self._imports: dict[tuple[int, int, int], _LiveBlock] = {}  # by OpenedMemory's key
 
     def alloc(
         self, size_bytes: int, client: int, *, is_cached: bool, site: str = "", use: str = "", at: int | None = None
     ) -> int:
-        """Allocate a zeroed block for a client; returns its physical address.
+        """Allocate a zeroed block for a client; return its physical address.
 
         Args:
-            size_bytes: How many bytes.
-            client: The owner.
+            size_bytes: Size of the block.
+            client: The owner's client id.
             is_cached: Whether the program asked for cached memory.
             site: ``file:line`` of the allocation in the program, for findings.
-            use: The model that the program's runtime keeps it for; empty for the program's own.
-            at: The physical address; None for any.
+            use: The model that the program's runtime keeps the block for; empty if it is the program's own.
+            at: The physical address to allocate; None for any.
 
         Raises:
-            RequestRefusedError: no free range of that size, or not there; says what is free.
+            RequestRefusedError: no free range of that size, or not at that address; says what is free.
         """
         block = self._take(size_bytes, client, at)
         is_watched = self._mailbox.map[self._mailbox.layout.client(client) + CLIENT_CHECKS] & ~Check.HOOKS
@@ -135,19 +135,19 @@ class BoardMemory:
         return block.phy_addr
 
     def import_(self, opened: OpenedMemory, size_bytes: int, client: int, site: str = "") -> int:
-        """Give memory of a client's other library a place in the DDR, as a block of that client; registrations count.
+        """Place memory of a client's other library in the DDR, as that client's block; registrations are counted.
 
         Args:
-            opened: The memory, which is this object's from here on.
+            opened: The memory; this object owns it from now on.
             size_bytes: How many bytes of it.
-            client: The owner.
-            site: As of ``alloc``.
+            client: The owner's client id.
+            site: See ``alloc``.
 
         Returns:
-            The physical address: the same for the same memory, while anybody has it registered.
+            The physical address, which is the same for the same memory as long as anybody has it registered.
 
         Raises:
-            RequestRefusedError: no free range of that size, or too many clients registered it.
+            RequestRefusedError: no free range of that size, or registered by too many clients.
         """
         known = self._imports.get(opened.key)
         is_known = known is not None and (known.owner != NOBODY or known.sharers)
@@ -186,7 +186,7 @@ class BoardMemory:
         self._held.setdefault(life.owner, set()).add(phy_addr)
 
     def free(self, phy_addr: int, client: int, freed_at: str = "") -> None:
-        """Free a client's block; it stays while others have it registered, or a running task may use it.
+        """Free a client's block; it stays while others have it registered or a running task may use it.
 
         Raises:
             RequestRefusedError: no block of this client starts there.
@@ -197,7 +197,7 @@ class BoardMemory:
         if life.owner != client:
             raise RequestRefusedError(
                 Status.HB_SYS_NOT_ALLOCATED,
-                f"The block at {phy_addr:#x} belongs to client {life.owner}, not to client {client}; it frees its own.",
+                f"The block at {phy_addr:#x} belongs to client {life.owner}, not to client {client}.",
             )
         if life.imported is not None:
             raise RequestRefusedError(
@@ -208,10 +208,10 @@ class BoardMemory:
         self._drop_hold(life, client)
 
     def register(self, phy_addr: int, size_bytes: int, client: int) -> int:
-        """Register a range of a live block, the client's own or another's; counted. Returns the block's address.
+        """Register a range of a live block, the client's own or another's; counted. Return the block's address.
 
         Raises:
-            RequestRefusedError: the range is not inside one live block, or too many clients registered it.
+            RequestRefusedError: the range is not inside a single live block, or is registered by too many clients.
         """
         life = self._block_at(phy_addr)
         if life is None:
@@ -219,9 +219,9 @@ class BoardMemory:
         elif (over := phy_addr + size_bytes - life.block.phy_addr - life.block.size_bytes) > 0:
             why = f"It runs {counted(over, 'byte')} past the end of the block at {life.block}."
         elif life.owner == NOBODY and not life.sharers:
-            why = "The block was freed; it is reclaimed when the task that uses it ends."
+            why = "The block was freed; it will be reclaimed when the task that uses it ends."
         elif client not in life.users() and len(life.users()) >= BLOCK_MAX_SHARERS:
-            why = f"The block is registered by {BLOCK_MAX_SHARERS} clients, the maximum."
+            why = f"The block is already registered by {BLOCK_MAX_SHARERS} clients, the maximum."
         else:
             life.sharers.append(client)
             self._held.setdefault(client, set()).add(life.block.phy_addr)
@@ -232,7 +232,7 @@ class BoardMemory:
         )
 
     def unregister(self, phy_addr: int, client: int, site: str = "") -> None:
-        """Undo one registration of a client; ``site`` is its place, for messages about a late use.
+        """Undo one registration of a client; ``site`` is the line that does it, for messages about late use.
 
         Raises:
             RequestRefusedError: the client has not registered a block there.
@@ -244,12 +244,12 @@ class BoardMemory:
             life.owner, life.last_owner, life.freed_at = NOBODY, client, site
         else:
             raise RequestRefusedError(
-                Status.HB_SYS_INVALID_ARGUMENT, f"Client {client} has registered no block at {phy_addr:#x}."
+                Status.HB_SYS_INVALID_ARGUMENT, f"Client {client} has not registered a block at {phy_addr:#x}."
             )
         self._drop_hold(life, client)
 
     def release_client(self, client: int) -> tuple[int, int]:
-        """Free all blocks and registrations of a client; returns the count and bytes of blocks that it still owned."""
+        """Free all of a client's blocks and registrations; return number and bytes of blocks that it still owned."""
         count = size_bytes = 0
         for phy_addr in sorted(self._held.pop(client, ())):
             life = self._blocks[phy_addr]
@@ -261,7 +261,7 @@ class BoardMemory:
             self._drop_hold(life, client)
         self._reported_overruns = {
             one for one in self._reported_overruns if one[0] != client
-        }  # its id is another's next
+        }  # its id will be another client's
         return count, size_bytes
 
     def reclaim(self) -> None:
@@ -272,17 +272,17 @@ class BoardMemory:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether freed blocks wait for the end of a running task, or for the claim lock."""
+        """Whether freed blocks wait for a running task to end, or for the claim lock."""
         return bool(self._in_use)
 
     def owned(self, client: int) -> tuple[int, int]:
-        """Number and bytes of the blocks that a client owns."""
+        """Number and total bytes of the blocks that a client owns."""
         held = (self._blocks[phy_addr] for phy_addr in self._held.get(client, ()))
         sizes = [life.block.size_bytes for life in held if life.owner == client]
         return len(sizes), sum(sizes)
 
     def kept_for_models(self, client: int) -> int:
-        """Number of the blocks that a client's runtime keeps for its models."""
+        """Number of blocks that a client's runtime keeps for its models."""
         held = (self._blocks[phy_addr] for phy_addr in self._held.get(client, ()))
         return sum(life.owner == client and bool(life.use) for life in held)
 
@@ -292,12 +292,12 @@ class BoardMemory:
         return any(life.owner == client and life.imported is not None for life in held)
 
     def owned_places(self, client: int) -> tuple[Place, ...]:
-        """The blocks that a client owns and its runtime does not keep, by address, each with its allocation's line."""
+        """Blocks that a client owns and its runtime does not keep, by address, each with the line that allocated it."""
         held = (self._blocks[phy_addr] for phy_addr in sorted(self._held.get(client, ())))
         return tuple(life.place() for life in held if life.owner == client and not life.use)
 
     def with_history(self, found: Finding) -> Finding:
-        """A finding about a block, with the lines that allocated and freed it if its finder did not know."""
+        """Add to a finding about a block the lines that allocated and freed it, if its finder did not know them."""
         if any(place.what == "allocated" for place in found.places):
             return found
         if found.kind == "overrun":
@@ -313,7 +313,7 @@ class BoardMemory:
         return found._replace(text=text, places=(*places, life.place()))
 
     def _with_block(self, found: Finding) -> Finding:
-        """An overrun that an op was seen to make, which nobody finds again when the block goes."""
+        """Handle an overrun seen while an op made it; it is not reported again when the block is reclaimed."""
         life = next((self._blocks[place.block] for place in found.places if place.block in self._blocks), None)
         if life is None:
             return found
@@ -322,12 +322,12 @@ class BoardMemory:
         return found._replace(text=text, places=(*found.places, life.place()))
 
     def look_at_free(self) -> None:
-        """Find what was written into memory that belongs to no block, and have it hold zeros again."""
+        """Find writes to memory that belongs to no block, and zero that memory again."""
         for start, size_bytes in list(self._heap.gaps()):
             self._find_late_write(start, size_bytes)
 
     def summary(self) -> dict[str, int]:
-        """Sizes in bytes, and the number of live blocks."""
+        """Return sizes in bytes, and the number of live blocks."""
         heap = self._heap
         return {
             "base": heap.base,
@@ -339,7 +339,7 @@ class BoardMemory:
         }
 
     def listing(self, most: int) -> list[dict[str, Any]]:
-        """The first ``most`` live blocks by address."""
+        """Return the first ``most`` live blocks by address."""
         lives = (self._blocks[block.phy_addr] for block in itertools.islice(self._heap, most))
         return [
             {
@@ -366,14 +366,14 @@ class BoardMemory:
         self._reclaim(life)
 
     def _reclaim(self, life: _LiveBlock) -> bool:
-        """Reclaim a block when no client holds it and no running task of its former holders may have it mapped.
+        """Reclaim a block if no client holds it and no running task of its former holders may have it mapped.
 
         Returns:
-            False when the claim lock is not available; nothing was changed then.
+            False if the claim lock is not available; then nothing was changed.
         """
         block = life.block
-        # The claim lock orders this with the cores: a task claimed earlier is RUNNING here, and a task claimed later
-        # does not find the block in the tables.
+        # The claim lock orders this relative to the cores: a task claimed earlier is RUNNING here, and a task claimed
+        # later does not find the block in the tables.
         try:
             with self._mailbox.claim_lock:
                 for leaver in life.unchecked:
@@ -423,12 +423,12 @@ class BoardMemory:
             )
 
     def _named(self, client_id: Any) -> str:
-        """A client's name for a sentence; the client may have ended."""
+        """Name a client in a sentence; it may have ended."""
         client = self._clients.by_id.get(client_id)
         return f"client {client_id}" if client is None else f"client {client_id}, process {client.pid} ({client.name}),"
 
     def _guard_bytes(self, block: Block) -> int:
-        """Bytes inside the file of the guard page behind a block."""
+        """Number of bytes of the guard page behind a block that are inside the file."""
         end = self._heap.base + self._heap.size_bytes
         return min(self._heap.guard_pages * PAGE_BYTES, end - block.phy_addr - block.reserved_bytes)
 
@@ -449,8 +449,8 @@ class BoardMemory:
         self._tables.set_owner(life.block.block_id, life.visible_owner(), tuple(sorted(life.users())))
 
     def _why_not(self, phy_addr: int) -> str:
-        """Why no block starts at an address, or why it cannot be used."""
+        """Say why no block starts at an address, or why it cannot be used."""
         if phy_addr in self._blocks:
-            return f"The block at {phy_addr:#x} was freed by its owner before; others still use it."
+            return f"The block at {phy_addr:#x} was already freed by its owner; others still use it."
         freed = self._ddr.freed_block(phy_addr)
         return self._heap.explain(phy_addr) if freed is None else f"It lies in freed memory: {freed}."

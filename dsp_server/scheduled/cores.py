@@ -1,9 +1,9 @@
-"""The cores of a board in the process of its program, which takes turns with them: one schedule, step by step.
+"""A board's cores inside its program's process, which takes turns with them: one schedule, step by step.
 
-A step is a line of the program or of an op in Python; code of libraries, of packaged ops and of C is a part of the line
-that calls it. Each core has a thread, an image, TCM and engines of its own, and the usual core runs its ops.
+A step is one line of the program or of an op in Python; code in libraries, packaged ops and C belongs to the line that
+calls it. Each core has its own thread, image, TCM and engines, and ops are run by the usual core class.
 
-Emulator: a task of priority 254 or 255 interrupts nothing here; preemption at any line covers more.
+Emulator: tasks of priority 254 and 255 do not interrupt here; switching at any line covers more.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ if TYPE_CHECKING:
 
 PROGRAM = "program"
 _MAX_END_US = 500_000
-"""So long a program that detaches waits for its ops; one that hangs is left where it is."""
-_OTHERS_SECONDS = 1.0  # for a lock that a thread of a library holds
+"""How long a program that detaches waits for its ops; one that hangs is abandoned."""
+_OTHERS_SECONDS = 1.0  # for a lock held by a library's thread
 _LIBRARIES = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
 _OURS = (*guests.folders("rknn_api"), *(f"{Path(folder).resolve()}/" for folder in _LIBRARIES))
 
 
 class ScheduledCores:
-    """All cores of a board, and the turns of their program, one of whose threads makes this object.
+    """All cores of a board, and the turns of their program; one of the program's threads creates this object.
 
     Args:
         ddr: The board's DDR.
-        doorbells: The doorbells of its cores, one for each.
-        client: Id and doorbell of this process's lease.
-        image: File of the image; None takes the packaged ops.
-        report: Takes findings.
-        recording: Directory and limit of a recording of the calls, or None.
+        doorbells: The doorbells of its cores, one each.
+        client: Client id and doorbell of this process's lease.
+        image: The image's file; None for the packaged ops.
+        report: Receives findings.
+        recording: Directory and size limit for recording the calls, or None.
         policy: Decides who continues.
-        log: As of Turns.
+        log: See Turns.
 
     Raises:
-        BoardError: the image does not load; has its exception as its cause.
+        BoardError: the image does not load; its exception is chained as the cause.
     """
 
     def __init__(
@@ -70,12 +70,12 @@ class ScheduledCores:
         log: IO[str] | None,
     ) -> None:
         self._mailbox, self._map, self._states = Mailbox(ddr), ddr.map, ddr.layout.states
-        self._queue: dict[int, int] = {}  # slot -> core mask, of tasks that wait for a core
+        self._queue: dict[int, int] = {}  # slot -> core mask, for tasks waiting for a core
         self._is_closing = False
         self.turns = Turns(policy, log)
         self._traced: dict[CodeType, bool] = {}
-        self._context = vars(runtime.context).copy()  # the program's
-        self._program: dict[int, Actor] = {}  # the program's threads, by their ids
+        self._context = vars(runtime.context).copy()  # the program's own
+        self._program: dict[int, Actor] = {}  # the program's threads by id
         self._started: dict[threading.Thread, Actor] = {}
         self._ended: set[Actor] = set()
         self._add(threading.get_ident(), PROGRAM)
@@ -93,21 +93,21 @@ class ScheduledCores:
             self.turns.add(core.actor)
             core.thread.start()
         self._trace_from_here()
-        blocking.install()  # if the program has not loaded arm_client before
+        blocking.install()  # in case the program has not loaded arm_client yet
         blocking.taken[:] = [self]
         threading._register_atexit(self._await_threads)  # type: ignore[attr-defined]  # noqa: SLF001 - it joins them next
 
     # -- the program's side
 
     def submit(self, slot: int, core_mask: int) -> None:
-        """Queue the task of a slot, which is READY."""
+        """Queue the task in a slot, which is READY."""
         self._queue[slot] = core_mask
 
     def wait(self, is_over: Callable[[], bool], most_us: int | None = None) -> None:
-        """Let cores continue until something is over, or this many lines have been run, of a microsecond each.
+        """Let cores continue until something is over, or until this many lines (1 µs each) have run.
 
         Raises:
-            StuckError: it never will be over, and there is no limit.
+            StuckError: it will never be over, and there is no limit.
         """
         try:
             self._wait(is_over, most_us)
@@ -117,26 +117,26 @@ class ScheduledCores:
             _end(error)
 
     def _wait(self, is_over: Callable[[], bool], most_us: int | None = None) -> None:
-        self.turns.wait(is_over, _site(sys._getframe()), most_us)  # noqa: SLF001 - there is no public way
+        self.turns.wait(is_over, _site(sys._getframe()), most_us)  # noqa: SLF001 - there is no public API
 
     def is_program(self) -> bool:
-        """Whether this thread takes turns: the one that attached, and those that have been started by one that does."""
+        """Whether this thread takes turns: the thread that attached, and threads started by one that does."""
         return threading.get_ident() in self._program
 
     def acquire(self, lock: _thread.LockType, timeout_s: float) -> bool:
-        """Wait until a lock is free, and acquire it; as of ``blocking.Turns``."""
+        """Wait until a lock is free and acquire it; see ``blocking.Turns``."""
         limit_us = None if timeout_s < 0 else round(timeout_s * 1e6)
         while not lock.acquire(False):
             try:
                 self._wait(lambda: not lock.locked(), limit_us)
             except StuckError as error:
-                return lock.acquire(True, _OTHERS_SECONDS) or _end(error)  # a thread that takes no turns may have it
+                return lock.acquire(True, _OTHERS_SECONDS) or _end(error)  # a thread that takes no turns may hold it
             if limit_us is not None and lock.locked():
                 return False
         return True
 
     def start(self, thread: threading.Thread, start: Callable[[], None]) -> None:
-        """Have a new thread take turns, too; as of ``blocking.Turns``."""
+        """Have a new thread take turns as well; see ``blocking.Turns``."""
         self._started[thread] = actor = self._add(None, f"thread{len(self._started) + 1}")
         run = thread.run
 
@@ -154,7 +154,7 @@ class ScheduledCores:
 
         thread.run = serve  # type: ignore[method-assign]
         me = threading.get_ident()
-        mine = self._program.pop(me)  # both wait for each other a moment, in which the new one has no turn
+        mine = self._program.pop(me)  # both wait for each other briefly, and the new thread has no turn yet
         try:
             start()
         except BaseException:
@@ -164,7 +164,7 @@ class ScheduledCores:
             self._program[me] = mine
 
     def await_end(self, thread: threading.Thread, timeout_s: float | None) -> bool:
-        """Wait for the end of a thread; as of ``blocking.Turns``."""
+        """Wait for a thread to end; see ``blocking.Turns``."""
         actor = self._started.get(thread)
         if actor is None:
             return True
@@ -172,11 +172,11 @@ class ScheduledCores:
         return actor in self._ended
 
     def sleep(self, seconds: float) -> None:
-        """Let a time pass, a microsecond with each line; as of ``blocking.Turns``."""
+        """Let time pass, 1 µs per line; see ``blocking.Turns``."""
         self.wait(lambda: False, round(seconds * 1e6))
 
     def _await_threads(self) -> None:
-        """Before the interpreter waits for its threads, which need turns for their end."""
+        """Run before the interpreter waits for its threads, which need turns to end."""
         if self.turns.is_over or not self.is_program():
             return
         threads = [actor for thread, actor in self._started.items() if not thread.daemon]
@@ -190,16 +190,16 @@ class ScheduledCores:
         return actor
 
     def ops(self) -> dict[int, str]:
-        """As ``InlineCore.ops``; all cores have the same."""
+        """See ``InlineCore.ops``; all cores have the same ops."""
         return self._cores[0].inline.ops()
 
     def follow_trace(self, ring: Ring | None) -> None:
-        """As ``InlineCore.follow_trace``, of all cores."""
+        """See ``InlineCore.follow_trace``; applies to all cores."""
         for core in self._cores:
             core.inline.follow_trace(ring)
 
     def close(self) -> None:
-        """End the cores' threads, and release what is process-wide."""
+        """End the cores' threads, and release process-wide resources."""
         self._is_closing = True
         if self.is_program():
             sys.settrace(self._tracer_before)
@@ -226,7 +226,7 @@ class ScheduledCores:
         return self._is_closing or self._best(core) >= 0
 
     def take(self, core: int) -> int:
-        """The task that a core runs next; -1 when it is to end."""
+        """Return the task that a core runs next; -1 if the core is to end."""
         slot = self._best(core)
         if slot >= 0:
             del self._queue[slot]
@@ -234,7 +234,7 @@ class ScheduledCores:
 
     def _best(self, core: int) -> int:
         for slot in [one for one in self._queue if self._map[self._states + one] != State.READY]:
-            del self._queue[slot]  # its program took it back
+            del self._queue[slot]  # canceled by its program
         mine = [slot for slot, mask in self._queue.items() if may_run(core, mask)]
         return min(mine, key=self._key, default=-1)
 
@@ -245,7 +245,7 @@ class ScheduledCores:
     # -- steps
 
     def trace(self, frame: FrameType, _event: str, _arg: object) -> Any:
-        """Trace the lines of a user's code, in threads that take turns."""
+        """Trace lines of user code, in threads that take turns."""
         code = frame.f_code
         is_traced = self._traced.get(code)
         if is_traced is None:
@@ -260,7 +260,7 @@ class ScheduledCores:
         return self._line
 
     def _trace_from_here(self) -> None:
-        """Trace this thread, its running functions too."""
+        """Trace this thread, including the functions that it is running."""
         frame: FrameType | None = sys._getframe()  # noqa: SLF001 - as above
         while frame is not None:
             frame.f_trace = self.trace(frame, "call", None)
@@ -269,7 +269,7 @@ class ScheduledCores:
 
 
 class _ScheduledCore:
-    """A core, its thread, and what it has of the process while it has its turn."""
+    """A core, its thread, and the parts of the process that it has while it has the turn."""
 
     def __init__(self, inline: InlineCore, cores: ScheduledCores) -> None:
         self.inline, self._cores = inline, cores
@@ -286,7 +286,7 @@ class _ScheduledCore:
         sys.settrace(self._cores.trace)
         while (slot := self._cores.take(index)) >= 0:
             self.actor.is_ready, self.is_running = None, True
-            with contextlib.suppress(BaseException):  # what ends a program ends its task here, as on a board
+            with contextlib.suppress(BaseException):  # what would end a program ends only the task here, as on a board
                 self.inline.run(slot)
             self.is_running = False
             if not self._cores.has_work(index):
@@ -306,7 +306,7 @@ class _ScheduledCore:
 
 
 def _end(error: StuckError) -> NoReturn:
-    """End a program whose threads wait for each other: no exception in one of them would."""
+    """End a program whose threads wait for each other: an exception in one of them would not end it."""
     sys.stdout.flush()
     sys.stderr.write(f"{error}\n")
     sys.stderr.flush()
@@ -314,7 +314,7 @@ def _end(error: StuckError) -> NoReturn:
 
 
 def _site(frame: FrameType | None) -> str:
-    """``file:line`` of the innermost user's code from a frame outwards."""
+    """Return ``file:line`` of the innermost user code, starting from a frame and going outward."""
     while frame is not None and str(frame.f_code.co_filename).startswith(_OURS):
         frame = frame.f_back
     return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"

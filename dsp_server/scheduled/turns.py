@@ -1,4 +1,4 @@
-"""Threads that take turns: one continues, and at each step a policy says which. All others wait for their turn."""
+"""Threads that take turns: one runs, and at each step a policy chooses which. All others wait for their turn."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Actor:
     """A thread that takes turns.
 
     Args:
-        name: As schedules name it.
-        clock: Modelled time; the actor with the least continues by itself.
-        leave: Called in the actor's thread before another one has its turn.
-        enter: Called there when it has its turn again.
+        name: Its name in schedules.
+        clock: Returns its modeled time; by default the actor with the least continues.
+        leave: Called in the actor's thread before another actor gets its turn.
+        enter: Called in the actor's thread when it gets its turn again.
     """
 
     def __init__(
@@ -32,13 +32,13 @@ class Actor:
         enter: Callable[[], None] = lambda: None,
     ) -> None:
         self.name, self.clock, self.leave, self.enter = name, clock, leave, enter
-        self.gate = _thread.allocate_lock()  # locked until it has its turn; threading's would take turns itself
+        self.gate = _thread.allocate_lock()  # locked until it has its turn; a threading.Lock would itself take turns
         self.gate.acquire()
-        self.is_ready: Callable[[], bool] | None = None  # what it waits for; None while it could continue
-        self.end: int | None = None  # ticks at which its wait is over, when it has a limit
+        self.is_ready: Callable[[], bool] | None = None  # what it waits for; None if it could continue
+        self.end: int | None = None  # tick at which its wait times out; None for no limit
 
     def can_go_on(self) -> bool:
-        """Whether it could have the next turn."""
+        """Whether it could get the next turn."""
         return self.is_ready is None or self.is_ready()
 
 
@@ -50,8 +50,8 @@ class Turns:
 
     Args:
         policy: Decides who continues.
-        log: Takes a line for each preemption, and for each of the first steps (``MAX_CHOICES``), with who could run;
-            at the end, the number of steps and a digest of all. May be None.
+        log: Receives a line for each preemption, and for each of the first steps (``MAX_CHOICES``) with who could run;
+            at the end, the number of steps and a digest of all of them. May be None.
     """
 
     def __init__(self, policy: Policy, log: IO[str] | None) -> None:
@@ -59,21 +59,21 @@ class Turns:
         self._actors: list[Actor] = []
         self.current = _NOBODY
         self._steps, self._in_a_row = 0, 0
-        self.ticks = 0  # lines so far, which stand for time: a microsecond each
+        self.ticks = 0  # lines so far, which stand for time: 1 µs each
         self._digest = blake2b(digest_size=8)
-        self.is_over = False  # who still waits for a turn continues, together with all others
+        self.is_over = False  # then actors still waiting for a turn continue, all at once
 
     def add(self, actor: Actor) -> None:
-        """Have one more take turns; the first that is added has the first turn."""
+        """Have another actor take turns; the first one added gets the first turn."""
         self._actors.append(actor)
         if self.current is _NOBODY:
             self.current = actor
 
     def step(self, site: str) -> None:
-        """Let another one continue, if the policy wants it: the current actor calls this at each of its lines.
+        """Let another actor continue if the policy says so: the current actor calls this at each of its lines.
 
         Args:
-            site: ``file:line`` where it is.
+            site: ``file:line`` where the current actor is.
         """
         if self.is_over:
             return
@@ -88,15 +88,15 @@ class Turns:
             self._pass_on(self._chosen(ready, default, site))
 
     def wait(self, is_ready: Callable[[], bool], site: str, most_ticks: int | None = None) -> None:
-        """Let others continue until something is so, or a time has passed.
+        """Let others continue until a condition holds, or a time has passed.
 
         Args:
-            is_ready: Whether it is so.
+            is_ready: Returns whether the condition holds.
             site: Where the current actor waits.
-            most_ticks: The time; it passes at once when nobody else can continue. None for no limit.
+            most_ticks: The time limit; it expires at once if nobody else can continue. None for no limit.
 
         Raises:
-            StuckError: nobody can continue, and there is no limit.
+            StuckError: nobody can continue, and there is no time limit.
         """
         me = self.current
         me.end = end = None if most_ticks is None else self.ticks + most_ticks
@@ -112,7 +112,7 @@ class Turns:
             me.is_ready = me.end = None
 
     def end(self, site: str) -> None:
-        """The current actor takes no more turns; another one continues, and if nobody can, the first learns so."""
+        """End the current actor's turns; another continues, and if nobody can, the first actor is told so."""
         if self.is_over:
             return
         me = self.current
@@ -125,11 +125,11 @@ class Turns:
         self.current.gate.release()
 
     def remove(self, actor: Actor) -> None:
-        """Have one that has not begun take no turns."""
+        """Remove an actor that has not begun."""
         self._actors.remove(actor)
 
     def close(self) -> None:
-        """End the turns, and write the last line of the log."""
+        """End the turns, and write the log's last line."""
         self.is_over = True
         for actor in self._actors:
             if actor is not self.current:
@@ -138,14 +138,14 @@ class Turns:
             print(f"end {self._steps} {self._digest.hexdigest()}", file=self._log, flush=True)
 
     def _next(self, site: str) -> Actor:
-        """The actor that continues if the current one cannot."""
+        """Return the actor that continues if the current one cannot."""
         ready = [actor for actor in self._actors if actor.can_go_on()]
         if not ready and (ends := [actor.end for actor in self._actors if actor.end is not None]):
             self.ticks = min(ends)
             ready = [actor for actor in self._actors if actor.can_go_on()]
         if not ready:
             names = ", ".join(actor.name for actor in self._actors)
-            raise StuckError(f"Deadlock: {names} wait for each other, the last one at {site}.")
+            raise StuckError(f"Deadlock: {names} wait for each other, the last of them at {site}.")
         default = min(ready, key=lambda actor: actor.clock())
         return self._chosen(ready, default, site) if len(ready) > 1 else default
 

@@ -1,1 +1,1 @@
-"""The trace of a board: the daemon's part. See hbrt/trace for the files."""
+"""The daemon's part of a board's trace. For the files, see hbrt/trace."""

@@ -1,4 +1,4 @@
-"""The daemon's part in a trace: the switch, the copy of the tasks' history, what is found and said."""
+"""The daemon's part of a trace: the switch, the copy of the task history, and findings and log lines."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from hbrt.mailbox.table import Table
 
 COPY_SECONDS = 0.01
-"""Between two copies of the history, whose 4096 tasks a core ends in no less than that."""
+"""Time between two copies of the history: a core takes at least this long to end 4096 tasks."""
 FACTS_SECONDS = 0.5
 
 
 class BoardTrace:
-    """Turns the trace of a board on and off.
+    """Turns a board's trace on and off.
 
     Args:
         paths: The board.
-        ddr: Its memory.
+        ddr: The board's memory.
         loop: The daemon's event loop.
-        tell: Has all processes of the board look at the switch.
-        ops: Names of the commands, as they are now.
-        programs: Names of programs by process.
-        accelerators: How many accelerator cores it has.
+        tell: Makes all processes of the board check the switch.
+        ops: Returns the current names of the commands.
+        programs: Returns the names of programs by process.
+        accelerators: Number of accelerator cores on the board.
     """
 
     def __init__(
@@ -55,19 +55,19 @@ class BoardTrace:
         self._accelerators = accelerators
         self._paths, self._ddr, self._loop, self._tell = paths, ddr, loop, tell
         self._now_ops, self._programs = ops, programs
-        self._ops: dict[int, str] = {}  # of all images since the trace began
+        self._ops: dict[int, str] = {}  # from all images since the trace began
         self._recorder = Recorder(lambda: switch.read(paths), "daemon", "")
         self._switch: Switch | None = None
-        self._rings: TaskRings | None = None  # while the trace is on
-        self._has_history = False  # the files are of the board's history: nobody has traced yet
+        self._rings: TaskRings | None = None  # set while the trace is on
+        self._has_history = False  # the files hold the board's own history: nobody has traced yet
         self._timer: Timer | None = None
-        self._known, self._facts_due = "", 0.0  # the facts in the file, and when they are checked again
+        self._known, self._facts_due = "", 0.0  # the facts in the file, and when to check them again
 
     def open(self) -> None:
-        """Begin a trace that HBRT_TRACE asks for.
+        """Begin the trace that HBRT_TRACE requests, if any.
 
         Raises:
-            BoardError: the files cannot be made.
+            BoardError: the files cannot be created.
         """
         if (wanted := switch.of_environment()) is not None:
             try:
@@ -79,14 +79,14 @@ class BoardTrace:
         """Carry out a request.
 
         Args:
-            do: "on", "off", or "flush": bring the files up to date, and keep the history in them if none is traced.
-            events: How many events and tasks each ring holds; 0 for ``EVENTS``.
+            do: "on", "off", or "flush": bring the files up to date, and if there is no trace, put the history in them.
+            events: Number of events and tasks that each ring holds; 0 for ``EVENTS``.
 
         Returns:
-            ``was_on``, and the ``directory`` of the ring files, empty when there is none.
+            ``was_on``, and the ``directory`` of the ring files, empty if there is none.
 
         Raises:
-            RequestRefusedError: the files cannot be made.
+            RequestRefusedError: the files cannot be created.
         """
         was_on = self._rings is not None
         wanted = Switch(self._paths.trace, events or EVENTS, time.monotonic_ns())
@@ -100,21 +100,21 @@ class BoardTrace:
         except OSError as error:
             raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, _why_not(wanted, error)) from None
         if do not in {"on", "off", "flush"}:
-            raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, f"A trace is put on, off or flush, not {do!r}.")
+            raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, f"Unknown action {do!r}: use on, off or flush.")
         return {"was_on": was_on, "directory": str(self._switch.directory) if self._switch else ""}
 
     def close(self) -> None:
-        """Keep what came last; the files of the board's own folder go with it."""
+        """Keep the latest events; the files in the board's own directory are removed with it."""
         if self._rings is not None:
             self._flush()
             switch.turn_off(self._paths)
 
     def found(self, sentence: str) -> None:
-        """Keep a finding, as an instant."""
+        """Record a finding as an instant event."""
         self._note(EventKind.FOUND, sentence)
 
     def said(self, sentence: str) -> None:
-        """Keep a line of the log, as an instant."""
+        """Record a log line as an instant event."""
         self._note(EventKind.SAID, sentence)
 
     def _note(self, kind: EventKind, sentence: str) -> None:
@@ -127,7 +127,7 @@ class BoardTrace:
             self._rings, self._has_history = self._new_files(wanted), False
             switch.turn_on(self._paths, wanted)
         except OSError:
-            self._rings = self._switch = None  # what the board keeps anyway can still be saved, once there is room
+            self._rings = self._switch = None  # what the board keeps anyway can still be saved once there is space
             self._has_history = False
             raise
         self._recorder.look()
@@ -142,7 +142,7 @@ class BoardTrace:
         self._tell()
 
     def _flush(self) -> None:
-        """Bring the files up to date. With no trace yet, they get what the board keeps anyway."""
+        """Bring the files up to date. If nothing was traced yet, they get what the board keeps anyway."""
         if self._rings is not None:
             self._rings.copy()
         elif self._switch is None or self._has_history:
@@ -153,7 +153,7 @@ class BoardTrace:
         self._write_facts()
 
     def _new_files(self, wanted: Switch, *, has_past: bool = False) -> TaskRings:
-        """Make the files of the tasks; the board's own directory keeps one trace."""
+        """Create the files for tasks; the board's own directory keeps one trace."""
         private_files.make_directory(wanted.directory)
         for path in wanted.directory.glob("*") if wanted.directory == self._paths.trace else ():
             path.unlink()
@@ -170,8 +170,8 @@ class BoardTrace:
             self._timer = self._loop.later(0 if is_much else COPY_SECONDS, self._copy)
 
     def _write_facts(self) -> None:
-        """Write what a reader of the rings needs to know beside them."""
-        assert self._switch is not None  # noqa: S101 - the callers have it
+        """Write what a reader of the rings needs in addition to them."""
+        assert self._switch is not None  # noqa: S101 - callers have set it
         self._facts_due = time.monotonic() + FACTS_SECONDS
         self._ops |= self._now_ops()
         facts: dict[str, Any] = {"board": self._paths.name, "ops": self._ops, "programs": self._programs}
@@ -183,7 +183,7 @@ class BoardTrace:
             return
         self._known = known
         facts["unix_offset_ns"] = time.time_ns() - time.monotonic_ns()
-        with suppress(OSError):  # a full disk: names are missing then
+        with suppress(OSError):  # a full disk: names will be missing
             switch.write_json(self._switch.directory / f"{os.getpid()}{switch.FACTS}", facts)
 
 

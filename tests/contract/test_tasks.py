@@ -422,7 +422,7 @@ class TestFailures:
         assert chip.outcome(chip.TAKE_TCM, chip.mem(8, struct.pack("<i", 103 * 1024))) == (0, "")
         status, text = chip.outcome(chip.TAKE_TCM, chip.mem(8, struct.pack("<i", 103 * 1024 + 1)))
         assert status == hb.HB_DSP_OUT_OF_TCM
-        assert "105473 bytes do not fit TCM bank 0: 105472 are free, 105472 in one piece" in text
+        assert "105473 bytes do not fit in TCM bank 0: 105472 are free, 105472 in one piece" in text
 
     def test_the_core_goes_on_after_each(self, chip: Chip) -> None:
         pids = [core["pid"] for core in chip.board.status()["cores"]]

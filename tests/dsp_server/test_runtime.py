@@ -63,18 +63,18 @@ def op(input: memoryview, output: memoryview, tm: object) -> int:
 
 
 def test_calls_that_come_before_env_init_say_so() -> None:
-    with pytest.raises(NoBoardError, match=r"hb_dsp_register_fn\(0x1000, ...\) came before hb_dsp_env_init\(\); call"):
+    with pytest.raises(NoBoardError, match=r"hb_dsp_register_fn\(0x1000, ...\) was called before hb_dsp_env_init\(\)"):
         hb_dsp_register_fn(0x1000, op, 0)
 
 
 def test_start_needs_a_core_and_env_init(context: runtime.CoreContext) -> None:
     with pytest.raises(
-        NoBoardError, match=r"hb_dsp_start\(\) runs on a core only. Start a board with this image: hbrt"
+        NoBoardError, match=r"hb_dsp_start\(\) runs only on a core. Start a board with this image: hbrt"
     ):
         hb_dsp_start()
     served: list[bool] = []
     context.serve = lambda: served.append(True)  # type: ignore[assignment]
-    with pytest.raises(NoBoardError, match=r"hb_dsp_start\(\) came before hb_dsp_env_init\(\)"):
+    with pytest.raises(NoBoardError, match=r"hb_dsp_start\(\) was called before hb_dsp_env_init\(\)"):
         hb_dsp_start()
     assert hb_dsp_env_init() == 0
     hb_dsp_start()
@@ -190,8 +190,8 @@ def test_a_record_whose_arguments_do_not_fit_is_written_all_the_same(log: pytest
     runtime.DSP_ERR("%d tiles of %d", "two")
     runtime.DSP_ERR("50 %", 1)
     first, second = log.readouterr().err.splitlines()
-    assert "ERROR %d tiles of %d ('two',) (arguments that do not fit this format: " in first
-    assert "ERROR 50 % (1,) (arguments that do not fit this format: " in second
+    assert "ERROR %d tiles of %d ('two',) (arguments do not match the format: " in first
+    assert "ERROR 50 % (1,) (arguments do not match the format: " in second
 
 
 def test_levels_that_are_none_are_refused(context: runtime.CoreContext) -> None:

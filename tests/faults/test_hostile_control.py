@@ -154,7 +154,7 @@ CASES: dict[str, Case] = {
     "free of 2^64-1": Case("free", {"phy": U64}, GONE),
     "free of the middle": Case("free", lambda i: {"phy": i.own + 64}, GONE),
     "free twice": Case("free", lambda i: {"phy": i.freed}, GONE),
-    "free of another's": Case("free", lambda i: {"phy": i.foreign}, GONE, "it frees its own"),
+    "free of another's": Case("free", lambda i: {"phy": i.foreign}, GONE, "belongs to client"),
     "free of a virtual address": Case("free", {"phy": 0x7F12_3456_7000}, GONE),
     "register past the end": Case(
         "register", lambda i: {"phy": i.foreign, "size": 4097}, REFUSED, "1 byte past the end"
@@ -165,15 +165,15 @@ CASES: dict[str, Case] = {
     "register of the guard page": Case("register", lambda i: {"phy": i.own + 4096, "size": 8}, REFUSED),
     "register nothing": Case("register", lambda i: {"phy": i.own, "size": 0}, BAD, "is 0, outside"),
     "import of a socket": Case(
-        "import", lambda i: {"fd": i.mine.link.lease.fileno(), "offset": 0, "size": 1}, BAD, "is not memory, nor a file"
+        "import", lambda i: {"fd": i.mine.link.lease.fileno(), "offset": 0, "size": 1}, BAD, "neither memory nor a file"
     ),
     "import of nothing": Case("import", {"fd": (1 << 31) - 1, "offset": 0, "size": 1}, BAD, "is not open"),
     "import of -1": Case("import", {"fd": -1, "offset": 0, "size": 1}, BAD),
     "import, odd offset": Case("import", {"fd": 0, "offset": 1, "size": 1}, BAD, "multiple of 4096"),
     "import, offset of 2^64-4096": Case("import", {"fd": 0, "offset": U64 - 4095, "size": 1}, BAD, "multiple of 4096"),
     "import, size 0": Case("import", {"fd": 0, "offset": 0, "size": 0}, BAD, "is 0, outside"),
-    "unregister what never was": Case("unregister", lambda i: {"phy": i.foreign}, BAD, "has registered no block"),
-    "unregister of 2^64-1": Case("unregister", {"phy": U64}, BAD, "has registered no block"),
+    "unregister what never was": Case("unregister", lambda i: {"phy": i.foreign}, BAD, "has not registered a block"),
+    "unregister of 2^64-1": Case("unregister", {"phy": U64}, BAD, "has not registered a block"),
     "0 slots": Case("slots", {"count": 0}, BAD),
     "1025 slots": Case("slots", {"count": 1025}, BAD),
     "verify a lease of nobody": Case(

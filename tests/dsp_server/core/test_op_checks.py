@@ -122,7 +122,7 @@ def test_an_unmap_of_what_is_not_mapped_is_found(running: Running) -> None:
     call(running.attach(), 0x1106)
     (finding,) = found_by(running)
     assert (finding["kind"], finding["count"]) == ("not-mapped", 2)
-    assert "is not a mapping of this task, or was unmapped before. Mapped are: none." in finding["text"]
+    assert "is not a mapping of this task, or was already unmapped. Mapped are: none." in finding["text"]
     assert re.search(r"/leaving\.py:36$", finding["places"][0]["site"])
 
 
@@ -162,7 +162,7 @@ def test_a_handle_of_an_earlier_task_is_none_of_this_one(running: Running) -> No
     call(board, 0x1105)
     call(board, 0x1105)
     (finding,) = (one for one in board.status()["findings"] if one["kind"] == "dma-handle")
-    assert re.search(r"handle 1 at .*an earlier task had it, and in this one the last .* is 2\.", finding["text"])
+    assert re.search(r"handle 1 at .*an earlier task used it, and in this task the last .* is 2\.", finding["text"])
 
 
 def test_a_ping_with_blocks_is_found(running: Running) -> None:

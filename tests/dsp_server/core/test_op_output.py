@@ -96,6 +96,6 @@ def test_the_error_of_a_frame_that_an_op_ignores_ends_its_wait_at_once(running: 
         board.call(0x1102, block(board, 64), block(board, 64))
     text = failed.value.text
     assert "An op waits for iDMA handle -1 at " in text
-    assert "speaking.py:24, which is the code of a copy or a frame that failed: A frame takes a length of 0" in text
+    assert "speaking.py:24, which is the code of a copy or a frame that failed: A frame needs a length of 0" in text
     assert "(at " in text
     assert "speaking.py:23)" in text

@@ -204,7 +204,7 @@ def test_full_board_says_so(door: Door) -> None:
     for _ in range(CLIENT_COUNT - 1):
         door.clients.attach(1, "other")
     hello, _ = door.answer(door.connect())
-    assert hello["text"] == "The board serves 1023 clients and all are attached; end some."
+    assert hello["text"] == "The board already has 1023 clients, the maximum; end some."
 
 
 def test_lease_ends_when_it_closes(door: Door) -> None:

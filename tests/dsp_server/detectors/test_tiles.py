@@ -72,7 +72,7 @@ def test_a_free_is_told_before_it_and_refused_as_ever() -> None:
     tm = make(freed)
     tile = tm.allocate(100)
     address = address_of(tile)
-    with pytest.raises(BadTile, match="are a part of a buffer"):
+    with pytest.raises(BadTile, match="are part of a buffer"):
         tm.free(tile[:50])
     assert freed == []
     tm.free(tile)

@@ -238,13 +238,13 @@ freed.release()
     [
         (bytearray(8), bytes(9), 9, "A transfer of 9 bytes runs past the destination, which has 8: make it smaller."),
         (bytearray(9), bytes(8), 9, "A transfer of 9 bytes runs past the source, which has 8: make it smaller."),
-        (bytearray(8), bytes(8), -1, "The size in bytes is -1: it cannot be negative."),
+        (bytearray(8), bytes(8), -1, "The size in bytes is -1: it must be 0 or more."),
         (bytearray(8), bytes(8), 2.0, "The size in bytes is 2.0: pass a whole number."),
         (bytearray(8), bytes(9), None, "The destination has 8 bytes, the source 9: say how many to copy."),
-        (bytes(8), bytes(8), 8, "The destination is read-only: iDMA writes into a writable buffer."),
+        (bytes(8), bytes(8), 8, "The destination is read-only: iDMA needs a writable buffer."),
         (7, bytes(8), 8, "The destination (int) is not a usable buffer: memoryview: a bytes-like object is required"),
         (bytearray(8), np.zeros(16, np.uint8)[::2], 8, "The source (ndarray) is not a usable buffer: the buffer's"),
-        (bytearray(8), freed, 8, "The source is a buffer that was freed: allocate it again."),
+        (bytearray(8), freed, 8, "The source was freed: allocate it again."),
         (
             memoryview(shared)[8:24],
             memoryview(shared)[:16],
@@ -272,10 +272,10 @@ def test_a_copy_that_cannot_be_is_refused(
         (8, 3, 2, 8, "The source pitch of 2 bytes is shorter than a row of 8: give the pitch in bytes, not in"),
         (8, 9, 8, 8, "A transfer of 72 bytes runs past the destination, which has 64: make it smaller."),
         (8, 4, 17, 8, "A transfer of 59 bytes runs past the source, which has 58: make it smaller."),
-        (8, -1, 8, 8, "The number of rows is -1: it cannot be negative."),
-        (-8, 1, 8, 8, "The row in bytes is -8: it cannot be negative."),
-        (8, 2, -8, 8, "The source pitch in bytes is -8: it cannot be negative."),
-        (8, 2, 8, -8, "The destination pitch in bytes is -8: it cannot be negative."),
+        (8, -1, 8, 8, "The number of rows is -1: it must be 0 or more."),
+        (-8, 1, 8, 8, "The row in bytes is -8: it must be 0 or more."),
+        (8, 2, -8, 8, "The source pitch in bytes is -8: it must be 0 or more."),
+        (8, 2, 8, -8, "The destination pitch in bytes is -8: it must be 0 or more."),
     ],
 )
 def test_rows_that_cannot_be_are_refused(
@@ -323,9 +323,7 @@ def test_a_full_queue_refuses_until_one_is_waited_for(engine: Idma) -> None:
     handles = [engine.copy(memoryview(dst)[at : at + 1], b"x") for at in range(64)]
     with pytest.raises(QueueFull) as info:
         engine.copy(memoryview(dst)[64:], b"x")
-    assert str(info.value) == (
-        "64 iDMA descriptors are outstanding, which is all the queue holds: wait for some first."
-    )
+    assert str(info.value) == "64 iDMA descriptors are outstanding, the maximum: wait for some of them first."
     assert idma_copy_desc(memoryview(dst)[64:], b"x", 1) == IDMA_ERR_QUEUE_FULL
     engine.wait(handles[0])
     assert idma_copy_desc(memoryview(dst)[64:], b"x", 1) == 65
@@ -342,7 +340,7 @@ def test_a_handle_that_no_transfer_had_is_refused(engine: Idma, handle: int) -> 
         ) as info:
             wait(handle)
         assert info.value.code == IDMA_ERR_UNKNOWN_HANDLE
-        what_to_do = "Start the copy before the wait" if handle >= 0 else "Look at what it returns"
+        what_to_do = "Start the copy before the wait" if handle >= 0 else "Check the returned value"
         assert what_to_do in str(info.value)
     assert engine.outstanding == 1
 
@@ -550,7 +548,7 @@ def ignore(*_: object) -> None:
     [
         (
             lambda tm: ping_pong(tm, bytes(10), None, ignore, in_dtype=np.float32),
-            "10 bytes of input are not a whole number of items of float32.",
+            "The input size of 10 bytes is not a multiple of the item size of float32.",
         ),
         (
             lambda tm: ping_pong(tm, bytes(8), bytearray(7), ignore, in_dtype=np.int8),
@@ -558,17 +556,17 @@ def ignore(*_: object) -> None:
         ),
         (
             lambda tm: ping_pong(tm, bytes(8), bytes(8), ignore, in_dtype=np.int8),
-            "The destination is read-only: iDMA writes into a writable buffer.",
+            "The destination is read-only: iDMA needs a writable buffer.",
         ),
         (
             lambda tm: ping_pong(
                 tm, bytes(8), bytearray(64), ignore, in_dtype=np.int8, out_dtype=np.int16, in_place=True
             ),
-            "Results of type int16 do not fit the place of their input of type int8.",
+            "Results of type int16 do not fit in the place of inputs of type int8.",
         ),
         (
             lambda tm: ping_pong(tm, bytes(8), None, ignore, in_dtype=np.int8, tile_items=3, multiple_of=4),
-            "Tiles of at most 3 items cannot be a multiple of 4: use 1 or more, and a limit that holds one",
+            "Tiles of at most 3 items cannot be a multiple of 4: use 1 or more, and a limit of at least one",
         ),
         (
             lambda tm: ping_pong(tm, memoryview(shared)[:32], memoryview(shared)[8:], ignore, in_dtype=np.int8),
@@ -588,7 +586,7 @@ def test_what_a_frame_refuses(engine: Idma, call: Callable[[TileManager], int], 
 
 def test_a_multiple_that_no_bank_holds_is_out_of_tcm(engine: Idma) -> None:
     src = np.zeros(60_000, np.float32)
-    with pytest.raises(OutOfTcm, match=r"^120000 bytes do not fit TCM bank 0: 105472 are free"):
+    with pytest.raises(OutOfTcm, match=r"^120000 bytes do not fit in TCM bank 0: 105472 are free"):
         ping_pong(tile_manager(engine), src, None, ignore, in_dtype=np.float32, multiple_of=30_000)
 
 
@@ -673,13 +671,13 @@ one = bytearray(64)
     [
         (bytearray(40), bytes(40), [one, bytearray(64)], 11, "The source has 40 bytes; the frame needs 44."),
         (bytearray(40), bytes(44), [one, bytearray(64)], 11, "The destination has 40 bytes; the frame needs 44."),
-        (None, bytes(44), [one, bytearray(64)], 11, "A frame that writes results back takes a destination"),
-        (bytearray(4), bytes(4), [one, bytearray(64)], -1, "A frame takes a length of 0 or more and two buffers"),
-        (bytearray(4), bytes(4), [one], 1, "A frame takes a length of 0 or more and two buffers each way: got 1, 1"),
+        (None, bytes(44), [one, bytearray(64)], 11, "A frame that writes results back needs a destination"),
+        (bytearray(4), bytes(4), [one, bytearray(64)], -1, "A frame needs a length of 0 or more and two buffers"),
+        (bytearray(4), bytes(4), [one], 1, "A frame needs a length of 0 or more and two buffers each way: got 1, 1"),
         (bytearray(4), bytes(4), [one, bytearray(3)], 1, "A TCM buffer is smaller than one item of float32"),
         (bytearray(4), bytes(4), [one, one], 1, "Source and destination overlap: 64 and 64 bytes"),
         (bytearray(4), bytes(4), [one, XVTM_ERROR], 1, "The TCM buffer (XvtmError) is not a usable buffer"),
-        (bytearray(4), bytes(4), [one, freed], 1, "The TCM buffer is a buffer that was freed: allocate it again."),
+        (bytearray(4), bytes(4), [one, freed], 1, "The TCM buffer was freed: allocate it again."),
     ],
 )
 def test_what_the_vendors_frame_refuses(

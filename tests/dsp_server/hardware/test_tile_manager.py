@@ -181,10 +181,10 @@ def never(tm: TileManager) -> memoryview:
     [
         (
             part,
-            r"64 bytes at 0x3ffc0000 in TCM bank 0 are a part of a buffer \(128 bytes .*\): free the whole",
+            r"64 bytes at 0x3ffc0000 in TCM bank 0 are part of a buffer \(128 bytes .*\): free the whole",
         ),
-        (middle, r"64 bytes at 0x3ffc0040 in TCM bank 0 are a part of a buffer \(128 bytes at 0x3ffc0000 in"),
-        (twice, r"This TCM buffer was already freed: free each one once\."),
+        (middle, r"64 bytes at 0x3ffc0040 in TCM bank 0 are part of a buffer \(128 bytes at 0x3ffc0000 in"),
+        (twice, r"This TCM buffer was already freed: free each buffer only once\."),
         (
             twice_as_array,
             r"128 bytes at 0x3ffc0000 in TCM bank 0 were already freed \(they were 128 bytes at ",
@@ -192,13 +192,13 @@ def never(tm: TileManager) -> memoryview:
         (never, r"64 bytes at 0x3ffe0100 in TCM bank 1 were never allocated: free what xvAllocateBuffer"),
         (
             lambda _: memoryview(bytearray(8)),
-            r"A buffer of 8 bytes that is not in TCM cannot be freed there\.",
+            r"Cannot free a buffer of 8 bytes that is not in TCM\.",
         ),
         (
             lambda _: memoryview(b"read-only"),
-            r"A buffer of 9 bytes that is not in TCM cannot be freed there\.",
+            r"Cannot free a buffer of 9 bytes that is not in TCM\.",
         ),
-        (lambda _: memoryview(b""), r"A buffer of 0 bytes that is not in TCM cannot be freed there\."),
+        (lambda _: memoryview(b""), r"Cannot free a buffer of 0 bytes that is not in TCM\."),
         (lambda _: 7, r"int is not a TCM buffer: "),
     ],
 )
@@ -222,10 +222,10 @@ def test_out_of_tcm_says_asked_bank_free_and_largest() -> None:
     with pytest.raises(OutOfTcm) as info:
         tm.allocate(400, XV_MEM_BANK_COLOR_0)
     assert str(info.value) == (
-        "400 bytes do not fit TCM bank 0: 512 are free, 256 in one piece. Use smaller tiles, or free a buffer first."
+        "400 bytes do not fit in TCM bank 0: 512 are free, 256 in one piece. Use smaller tiles, or free a buffer first."
     )
     assert (info.value.asked_bytes, info.value.bank) == (400, 0)
-    with pytest.raises(OutOfTcm, match=r"^600 bytes do not fit either TCM bank: 1024 are free, 512 in one") as info:
+    with pytest.raises(OutOfTcm, match=r"^600 bytes do not fit in either TCM bank: 1024 are free, 512 in one") as info:
         tm.allocate(600, XV_MEM_BANK_COLOR_ANY)
     assert (info.value.bank, info.value.free_bytes, info.value.largest_free_bytes) == (None, 1024, 512)
 
@@ -233,10 +233,10 @@ def test_out_of_tcm_says_asked_bank_free_and_largest() -> None:
 @each(
     "size_bytes, color, align, sentence",
     [
-        (0, 0, 64, "A TCM buffer of 0 bytes cannot be allocated: ask for at least 1 byte."),
-        (-4, 0, 64, "A TCM buffer of -4 bytes cannot be allocated: ask for at least 1 byte."),
-        (64, 0, 48, "An alignment of 48 bytes is not a power of two: use one, such as 64."),
-        (64, 0, 0, "An alignment of 0 bytes is not a power of two: use one, such as 64."),
+        (0, 0, 64, "Cannot allocate a TCM buffer of 0 bytes: the minimum is 1."),
+        (-4, 0, 64, "Cannot allocate a TCM buffer of -4 bytes: the minimum is 1."),
+        (64, 0, 48, "Alignment 48 must be a power of two, such as 64."),
+        (64, 0, 0, "Alignment 0 must be a power of two, such as 64."),
         (64, 2, 64, "2 is not a bank color: use XV_MEM_BANK_COLOR_0, _1 or _ANY."),
         (64.0, 0, 64, "Size 64.0 and alignment 64 must be whole numbers of bytes."),
     ],
@@ -251,7 +251,7 @@ def test_arguments_that_no_buffer_can_have(size_bytes: int, color: int, align: i
 
 @each("pools", [(131_073, 0), (0, 131_073), (-1, 0)])
 def test_a_pool_must_fit_its_bank(pools: tuple[int, int]) -> None:
-    with pytest.raises(BadTile, match="does not fit TCM bank"):
+    with pytest.raises(BadTile, match="does not fit in TCM bank"):
         TileManager(*pools)
     assert TileManager(131_072, 131_072).largest_free_bytes(1) == 131_072
 
@@ -266,7 +266,7 @@ def test_the_c_names_report_by_value() -> None:
     assert nothing is XVTM_ERROR
     assert not nothing
     assert repr(nothing) == "XVTM_ERROR"
-    assert xvGetErrorInfo(tm).startswith("200 bytes do not fit TCM bank 1: 56 are free, 0 in one piece.")
+    assert xvGetErrorInfo(tm).startswith("200 bytes do not fit in TCM bank 1: 56 are free, 0 in one piece.")
     assert xvFreeBuffer(tm, buffer) == XVTM_SUCCESS == 0
     assert tm.live_count == 0
 

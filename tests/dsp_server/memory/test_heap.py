@@ -147,7 +147,7 @@ def test_blocks_keep_their_owners_in_address_order() -> None:
 @each("size_bytes", [0, -1, -PAGE])
 def test_a_size_that_no_block_can_have_is_refused(size_bytes: int) -> None:
     heap = heap_of(4)
-    with pytest.raises(ValueError, match=rf"^A block of {size_bytes} bytes cannot be allocated: ask for") as info:
+    with pytest.raises(ValueError, match=rf"^Cannot allocate a block of {size_bytes} bytes: the minimum") as info:
         heap.alloc(size_bytes, "a")
     assert isinstance(info.value, BadSize)
     assert heap.free_bytes == 4 * PAGE
@@ -177,8 +177,8 @@ def test_out_of_memory_says_how_much_there_is_and_changes_nothing() -> None:
     with pytest.raises(OutOfMemory) as info:
         heap.alloc(3 * PAGE, "b")
     assert str(info.value) == (
-        "12288 bytes were requested, but the largest free range holds 8192 (16384 are free in all): "
-        "free what is not needed, or start the board with more DDR."
+        "12288 bytes were requested, but the largest free range holds 8192 (16384 are free in total): "
+        "free what you do not need, or start the board with more DDR."
     )
     refusal = info.value
     assert (refusal.asked_bytes, refusal.free_bytes, refusal.largest_free_bytes) == (12288, 16384, 8192)
@@ -202,7 +202,7 @@ def test_free_says_what_is_wrong_with_an_address() -> None:
     kept, gone = heap.alloc(PAGE, "camera"), heap.alloc(2 * PAGE, 7)
     heap.free(gone.phy_addr)
     assert str(refusal_of(heap, gone.phy_addr)) == (
-        "0x80002000 was already freed (free it once): it was the block at 0x80002000 (8192 bytes, owner 7); "
+        "0x80002000 was already freed (free it only once): it was the block at 0x80002000 (8192 bytes, owner 7); "
         "the nearest block is 0x80000000 (4096 bytes, owner 'camera')."
     )
     inside_freed = refusal_of(heap, gone.phy_addr + 16)
@@ -234,11 +234,11 @@ def test_validate_sees_damage() -> None:
     heap = heap_of(16)
     block = heap.alloc(PAGE, "a")
     heap._blocks[block.phy_addr] = block._replace(reserved_bytes=2 * PAGE)
-    with pytest.raises(HeapDamaged, match=r"^The heap is damaged: .*the count of used bytes is off"):
+    with pytest.raises(HeapDamaged, match=r"^The heap is damaged: .*the count of used bytes is wrong"):
         heap.validate()
     heap = heap_of(16)
     heap._free._insert(20, 22)
-    with pytest.raises(HeapDamaged, match=r"pages 20 to 22 do not follow the range before"):
+    with pytest.raises(HeapDamaged, match=r"pages 20 to 22 do not follow the previous range"):
         heap.validate()
 
 
@@ -258,9 +258,9 @@ def test_a_block_at_an_address_splits_a_free_range_and_ends_every_rest() -> None
     [
         (BASE + 4 * PAGE, NotFree, "4096 bytes at 0x80004000 are not free in the heap: The block at"),
         (BASE + 3 * PAGE, NotFree, "not free"),  # its guard would lie in the block
-        (BASE + 16 * PAGE, BadSize, "No block can begin at 0x80010000"),
-        (BASE + 1, BadSize, "No block can begin at"),
-        (0, BadSize, "No block can begin at 0x0"),
+        (BASE + 16 * PAGE, BadSize, "No block can start at 0x80010000"),
+        (BASE + 1, BadSize, "No block can start at"),
+        (0, BadSize, "No block can start at 0x0"),
     ],
 )
 def test_an_address_that_cannot_be_had_is_refused(at: int, error: type[Exception], why: str) -> None:

@@ -131,7 +131,7 @@ def test_free_of_what_is_not_ones_own_is_refused_with_the_reason(bench: Bench) -
     gone = bench.alloc(100)
     bench.memory.free(gone, bench.one.id, "arm.py:7")
     cases = {
-        other: f"The block at {other:#x} belongs to client 2, not to client 1; it frees its own.",
+        other: f"The block at {other:#x} belongs to client 2, not to client 1.",
         gone: f"It lies in freed memory: the block {gone:#x}+0x64 of client 1, freed at arm.py:7.",
         phy_addr + 8: f"{phy_addr + 8:#x} lies 8 bytes inside the block at {phy_addr:#x} (100 bytes, owner 1): pass",
         0x1234: "0x1234 is outside DDR",
@@ -156,7 +156,7 @@ def test_registration_is_counted_and_any_address_in_the_block_will_do(bench: Ben
     error = _refusal(lambda: bench.memory.unregister(phy_addr, bench.two.id))
     assert (error.status, str(error)) == (
         Status.HB_SYS_INVALID_ARGUMENT,
-        f"Client 2 has registered no block at {phy_addr:#x}.",
+        f"Client 2 has not registered a block at {phy_addr:#x}.",
     )
 
 
@@ -183,7 +183,7 @@ def test_block_can_be_registered_by_as_many_clients_as_its_record_holds(bench: B
     for client in clients[:-1]:
         bench.memory.register(phy_addr, 100, client.id)
     error = _refusal(lambda: bench.memory.register(phy_addr, 100, clients[-1].id))
-    assert f"is registered by {BLOCK_MAX_SHARERS} clients, the maximum." in str(error)
+    assert f"is already registered by {BLOCK_MAX_SHARERS} clients, the maximum." in str(error)
     bench.memory.register(phy_addr, 100, clients[0].id)  # once more is no other client
     assert bench.ddr.sharers(phy_addr) == tuple(client.id for client in clients[:-1])
 
@@ -212,7 +212,7 @@ def test_block_that_its_owner_freed_is_no_longer_the_owners(bench: Bench) -> Non
     assert bench.ddr.refusal(phy_addr, 0, bench.one.id) is not None
     assert bench.ddr.refusal(phy_addr, 0, bench.two.id) is None
     assert str(_refusal(lambda: bench.memory.free(phy_addr, bench.one.id))) == (
-        f"The block at {phy_addr:#x} was freed by its owner before; others still use it."
+        f"The block at {phy_addr:#x} was already freed by its owner; others still use it."
     )
     assert bench.memory.owned(bench.one.id) == (0, 0)
 
@@ -250,7 +250,7 @@ def test_op_keeps_what_it_may_have_mapped(bench: Bench, how: str) -> None:
     assert bench.ddr.refusal(phy_addr, 0, bench.three.id) is not None
     bench.memory.reclaim()
     assert bytes(bench.ddr.view(phy_addr, 11)) == b"still there"
-    assert "cannot be registered. The block was freed; it is reclaimed when the task that uses it ends." in str(
+    assert "cannot be registered. The block was freed; it will be reclaimed when the task that uses it ends." in str(
         _refusal(lambda: bench.memory.register(phy_addr, 100, bench.three.id))
     )
     bench.end(slot)
@@ -284,7 +284,7 @@ def test_second_free_is_refused_while_the_first_waits(bench: Bench) -> None:
     slot = bench.run(bench.one)
     bench.memory.free(phy_addr, bench.one.id)
     error = _refusal(lambda: bench.memory.free(phy_addr, bench.one.id))
-    assert str(error) == f"The block at {phy_addr:#x} was freed by its owner before; others still use it."
+    assert str(error) == f"The block at {phy_addr:#x} was already freed by its owner; others still use it."
     bench.end(slot)
 
 

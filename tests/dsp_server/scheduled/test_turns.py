@@ -108,5 +108,5 @@ def test_nobody_who_can_go_on_is_an_error() -> None:
     core.is_ready = lambda: False
     turns.add(program)
     turns.add(core)
-    with pytest.raises(StuckError, match=r"program, core0 wait for each other, the last one at program\.py:7"):
+    with pytest.raises(StuckError, match=r"program, core0 wait for each other, the last of them at program\.py:7"):
         turns.wait(lambda: False, "program.py:7")

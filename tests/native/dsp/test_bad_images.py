@@ -32,11 +32,11 @@ def changed(path: Path, name: str, change: Callable[[bytearray], Any]) -> Path:
 FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "for another CPU": (
         lambda path: changed(path, "xtensa.so", lambda raw: raw.__setitem__(slice(18, 20), b"\x5e\0")),
-        "is built for Xtensa, and cores run on",
+        "is built for Xtensa, but cores run on",
     ),
     "for 32 bits": (
         lambda path: changed(path, "small.so", lambda raw: raw.__setitem__(slice(4, 5), b"\x01")),
-        "an image is compiled for this machine",
+        "an image must be built for this machine",
     ),
     "cut off": (
         lambda path: changed(path, "half.so", lambda raw: raw.__delitem__(slice(2000, None))),
@@ -52,13 +52,13 @@ FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
     ),
     "an object file": (
         lambda path: changed(path, "image.o", lambda raw: raw.__setitem__(slice(16, 18), b"\1\0")),
-        "is an object file, which is not linked yet. Build it with 'hbrt cc --dsp -o image.o FILE...'",
+        "is an object file, which has not been linked yet. Build it with 'hbrt cc --dsp -o image.o FILE...'",
     ),
     "a core dump": (
         lambda path: changed(path, "core", lambda raw: raw.__setitem__(slice(16, 18), b"\4\0")),
         "is not a shared library",
     ),
-    "a program": (lambda _: Path(sys.executable).resolve(), "is an executable, and an image is a shared library."),
+    "a program": (lambda _: Path(sys.executable).resolve(), "is an executable, but an image must be a shared library."),
     "not an ELF file": (
         lambda path: changed(path, "text.so", lambda raw: raw.__setitem__(slice(0, None), b"main\n")),
         "is not an ELF file. An image in C is a shared library",
@@ -87,7 +87,7 @@ def test_image_with_more_in_a_bank_than_it_has_is_refused(build: Build, bank: in
     )
     head, left = '#include "hb_dsp.h"\n#include "hb_dsp_tm.h"\n', (128 - 103) * 1024
     read_image(build(head + pools.format(bank=bank, more=left) + EMPTY))
-    with pytest.raises(ImageError, match=rf"puts \d+ bytes into \.dram{bank}\.data, and TCM bank {bank} has 131072"):
+    with pytest.raises(ImageError, match=rf"puts \d+ bytes into \.dram{bank}\.data, but TCM bank {bank} has 131072"):
         read_image(build(head + pools.format(bank=bank, more=left + 64) + EMPTY))
 
 
@@ -114,13 +114,13 @@ IMAGES = {
     ),
     "that registers too early": (
         '#include "hb_dsp.h"\nint main() { hb_dsp_register_fn(0x1000, NULL, 0); return 0; }',
-        r"came before hb_dsp_env_init\(\)",
+        r"was called before hb_dsp_env_init\(\)",
     ),
     "with too large a pool": (
         """#include "hb_dsp.h"
         HB_ALIGN64 char pool[1 << 18];
         int main() { hb_dsp_env_init(); return hb_dsp_init_global_tm(pool, sizeof pool, NULL, 1024); }""",
-        r"A pool of 262144 bytes does not fit TCM bank 0",
+        r"A pool of 262144 bytes does not fit in TCM bank 0",
     ),
 }
 
@@ -136,6 +136,6 @@ def test_image_with_something_missing_is_named_with_it(build: Build, board_home:
     good = build('#include "hb_dsp.h"\nint main() { return hb_dsp_core_id(); }')
     bad = board_home / "bad.so"
     bad.write_bytes(good.read_bytes().replace(b"hb_dsp_core_id", b"hb_dsp_core_if"))
-    why = "does not load: undefined symbol: hb_dsp_core_if. Build it with 'hbrt cc --dsp"
+    why = "did not load: undefined symbol: hb_dsp_core_if. Build it with 'hbrt cc --dsp"
     with pytest.raises(DidNotStartError, match=re.escape(f"The image {bad} {why}")):
         launch(DaemonConfig(str(board_home / "board"), str(bad), cores=1))
