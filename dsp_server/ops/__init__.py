@@ -1,1 +1,1 @@
-"""Packaged ops; the registry names them and a core imports what it runs."""
+"""Packaged ops; the registry names them, and a core imports those that it runs."""

@@ -1,4 +1,4 @@
-"""A sample of a board as lines and tables: for ``hbrt top``, its screen, and the page of ``hbrt web``. Pure."""
+"""A board's sample as lines and tables: for ``hbrt top``, its screen, and the page of ``hbrt web``. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hbrt.cli.tables import (
 from hbrt.settings import format_size
 
 FAR_BEYOND: Final = 100
-"""A running op that has taken this many times the median of its command stands out."""
+"""A running op that has taken this many times its command's median stands out."""
 BAR_CELLS: Final = 10
 _LAST = (
     *numbers("CORE"),
@@ -47,12 +47,12 @@ _COMMANDS = (
 
 
 def parts_of(sample: Sample, sort: str = "c", far: Collection[int] = ()) -> Iterator[str | Table]:
-    """The board, then its cores, commands and programs.
+    """Yield the board, then its cores, commands and programs.
 
     Args:
         sample: The sample.
-        sort: The key of SORTS that the commands are sorted by.
-        far: The cores whose op takes far longer than its command usually does.
+        sort: The key in SORTS by which the commands are sorted.
+        far: The cores whose op is taking far longer than its command usually does.
     """
     memory = sample.memory
     waiting = ", ".join(f"{one['tasks']} of priority {one['priority']}" for one in sample.waiting) or "none"
@@ -72,7 +72,7 @@ def parts_of(sample: Sample, sort: str = "c", far: Collection[int] = ()) -> Iter
         sample.cores,
     )
     yield ""
-    for core in sample.cores:  # 2 KiB a sign
+    for core in sample.cores:  # each character stands for 2 KiB
         yield from (f"TCM {core['core']}, bank {bank}: {used}" for bank, used in enumerate(core["tcm"]))
     yield ""
     yield Table(_LAST, [{**core["last"], "core": core["core"]} for core in sample.cores if core["last"]])
@@ -81,22 +81,22 @@ def parts_of(sample: Sample, sort: str = "c", far: Collection[int] = ()) -> Iter
     yield ""
     yield clients_of(sample.programs)
     yield ""
-    yield "Times are measured here, but for MODELLED and DMA."
+    yield "Times are measured here, except MODELLED and DMA."
 
 
 def commands_of(sample: Sample, sort: str = "c") -> Table:
-    """The commands whose tasks ended; ``sort`` as for ``parts_of``."""
+    """List the commands whose tasks ended; for ``sort`` see ``parts_of``."""
     rows = sorted(sample.commands, key=lambda one: one[SORTS[sort]], reverse=True)
-    return Table(_COMMANDS, rows, "No task ended in this interval.")
+    return Table(_COMMANDS, rows, "No tasks ended in this interval.")
 
 
 def waiting_of(sample: Sample) -> Table:
-    """How many tasks wait, by priority."""
-    return Table(numbers("PRIORITY", "TASKS"), sample.waiting, "No task is waiting.")
+    """List how many tasks are waiting, by priority."""
+    return Table(numbers("PRIORITY", "TASKS"), sample.waiting, "No tasks are waiting.")
 
 
 def bar(share: float) -> str:
-    """A share, 0 to 1, as a bar and a number."""
+    """Draw a share, 0 to 1, as a bar and a number."""
     filled = round(share * BAR_CELLS)
     return f"{'█' * filled}{'░' * (BAR_CELLS - filled)} {share:4.0%}"
 

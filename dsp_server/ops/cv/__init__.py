@@ -1,1 +1,1 @@
-"""The packaged CV ops, a file for each family of ``hbrt.cv``; ``dsp_server.builtin_ops`` names them."""
+"""The packaged CV ops, one file per family of ``hbrt.cv``; ``dsp_server.builtin_ops`` names them."""

@@ -16,11 +16,11 @@ from hbrt.cv.enums import HB_VP_NORM_L2
 from hbrt.cv.image import Y_F32
 
 ABOVE_EVERY_GRADIENT = 2.0**20
-"""No |dx| + |dy| reaches it; OpenCV makes an int of a threshold, which one of 2^31 is not."""
+"""|dx| + |dy| is always below this; OpenCV converts a threshold to int, and 2^31 does not fit in one."""
 S32_SCALES = {3: 2.0**30, 5: 2.0**23, 7: 2.0**16}
-"""By kernelSize: a response is within -1..1, -81..81 or -10000..10000, so that it fits an int32."""
+"""By kernelSize: a response is within -1..1, -81..81 or -10000..10000, so that it fits in an int32."""
 BAND_BYTES = 1664 << 10
-"""Responses in float32 that an S32 image goes through at a time: they stay in the cache for the second step."""
+"""Size of the float32 bands in which an S32 image is processed: they stay in the cache for the second step."""
 MIN_BAND_REACHES = 8
 
 
@@ -28,20 +28,20 @@ MIN_BAND_REACHES = 8
 
 
 def canny(param: hbDSPCvCannyParam, src: Planes, dst: Planes) -> Run:
-    """255 on an edge, 0 elsewhere.
+    """Write 255 on edges, 0 elsewhere.
 
-    1. dx and dy by Sobel of kernelSize, the border replicated; the gradient is |dx| + |dy|, or its length under L2.
-       With kernelSize 7 dx and dy are divided by 16 and rounded to nearest, and both thresholds are divided by 16.
-    2. A pixel stays when its gradient is the largest across the edge, of four directions; docs/cv-ops.md has them.
-    3. Those above threshold2 are edges, and those above threshold1 that touch an edge, in eight directions.
+    1. Compute dx and dy by Sobel of kernelSize, with a replicated border; the gradient is |dx| + |dy|, or its length
+    with L2. With kernelSize 7, dx and dy are divided by 16 and rounded, and both thresholds are divided by 16.
+    2. Keep a pixel if its gradient is the largest across the edge, in four directions; see docs/cv-ops.md for these.
+    3. Edges are the pixels above threshold2, and those above threshold1 that touch an edge, in eight directions.
 
-    Exact, but for kernelSize 5 under L2: there of two gradients above 4096 whose squares are within 2^-22 of each other
+    Exact except for kernelSize 5 with L2: of two gradients above 4096 whose squares are within 2^-22 of each other,
     either may count as the larger.
 
-    Y of U8, and dst the same.
+    src: Y of U8; dst: the same.
 
     Source: VP operator manual (J6 OE 3.0.17), Canny.
-    Emulator: the image is one tile, so `overlap` changes nothing.
+    Emulator: the image is processed as a single tile, so `overlap` has no effect.
     """
     return settled(
         dst[0],
@@ -58,11 +58,11 @@ def canny(param: hbDSPCvCannyParam, src: Planes, dst: Planes) -> Run:
 hb_dsp_canny = cv_op(hbDSPCvCannyParam, canny, instructions=60)
 
 
-# CornerHarris, command 0x803: how much of a corner each pixel is.
+# CornerHarris, command 0x803: how corner-like each pixel is.
 
 
 class Band(NamedTuple):
-    """Rows of a result, and what they need."""
+    """Rows of a result, and the source rows that they need."""
 
     first: int
     end: int
@@ -71,11 +71,11 @@ class Band(NamedTuple):
 
 
 def bands(height: int, width: int, reach: int) -> Iterator[Band]:
-    """Cut a result into bands of rows whose float32 values take about BAND_BYTES.
+    """Divide a result into bands of rows whose float32 values take about BAND_BYTES.
 
     Args:
-        height: Rows of the result, and of its source.
-        width: Pixels of a row.
+        height: Rows of the result and of its source.
+        width: Pixels per row.
         reach: How many rows above and below it a value depends on.
     """
     rows = max(BAND_BYTES // (4 * width), MIN_BAND_REACHES * reach, 1)
@@ -85,20 +85,20 @@ def bands(height: int, width: int, reach: int) -> Iterator[Band]:
 
 
 def corner_harris(param: hbDSPCvCornerHarrisParam, src: Planes, dst: Planes) -> Run:
-    """R = det(A) - sensitivity * trace(A)^2, in float32; S32 holds R * 2^30, rounded to nearest.
+    """Compute R = det(A) - sensitivity * trace(A)^2 in float32; S32 holds R * 2^30, rounded to nearest.
 
     A is [[sum of dx^2, sum of dx dy], [sum of dx dy, sum of dy^2]] over the block of blockSize. dx and dy are Sobel
     derivatives, divided by 255 * 2^(kernelSize - 1) * blockSize. For kernelSize 5 and 7 the scale of S32 is 2^23 and
-    2^16. Outside src, and outside the products, lies 0 with a constant border, the last one with a replicated one.
+    2^16. Outside src, and outside the products, values are 0 with a constant border, the last value with a replicated.
 
-    Within 1e-6 T^2 of this, with T the largest trace(A) of the image; with kernelSize 7 within 1e-6 T^2 + 2e-6 T^1.5.
-    An S32 image of more than 425 984 pixels is computed in bands of rows: its R may differ in the last bit from the F32
-    image's.
+    Accurate to 1e-6 T^2, where T is the image's largest trace(A); with kernelSize 7, to 1e-6 T^2 + 2e-6 T^1.5. An S32
+    image of more than 425 984 pixels is computed in bands of rows, so its R may differ in the last bit from that of the
+    F32 image.
 
-    Y of U8, to Y of S32 or F32.
+    src: Y of U8; dst: Y of S32 or F32.
 
     Source: VP operator manual (J6 OE 3.0.17), CornerHarris.
-    Emulator: the divisor is OpenCV's; the scale of S32 is its own.
+    Emulator: the divisor is OpenCV's; the scale of S32 is the emulator's own.
     """
     source, target = src[0], dst[0]
     what = (param.blockSize, param.kernelSize, param.sensitivity)
@@ -125,22 +125,22 @@ def corner_harris(param: hbDSPCvCornerHarrisParam, src: Planes, dst: Planes) -> 
 hb_dsp_corner_harris = cv_op(hbDSPCvCornerHarrisParam, corner_harris, instructions=24)
 
 
-# Sobel, command 0x814: a derivative along rows or columns, smoothed across.
+# Sobel, command 0x814: a derivative along rows or columns, smoothed in the other direction.
 
 
 def sobel(param: hbDSPCvSobelParam, src: Planes, dst: Planes) -> Run:
-    """Writes scale * (src correlated with the kernel) + delta, rounded to nearest, saturated to int16.
+    """Write scale * (src correlated with the kernel) + delta, rounded to nearest, saturated to int16.
 
     For dx 1, dy 0, kernelSize 3 the kernel is [-1 0 1; -2 0 2; -1 0 1], for dx 0, dy 1 its transpose. In general it is
-    the binomial smoothing of kernelSize, differenced dx times along rows and dy times along columns. Outside
-    src lies 0 with a constant border, the nearest pixel with a replicated one.
+    the binomial smoothing of kernelSize, differenced dx times along rows and dy times along columns. Pixels outside src
+    are 0 with a constant border, the nearest pixel with a replicated one.
 
-    Y of U8, to Y of S16.
+    src: Y of U8; dst: Y of S16.
 
     Source: VP operator manual (J6 OE 3.0.17), Sobel.
     """
     side, border = param.kernelSize, param.borderType
-    largest = LARGEST_PIXEL * 4.0 ** (max(side, 3) - 1)  # no kernel has larger weights, each taken as positive
+    largest = LARGEST_PIXEL * 4.0 ** (max(side, 3) - 1)  # no kernel's absolute weights are larger
     if is_beyond_int(dst[0], largest * abs(param.scale) + abs(param.delta)):
         return lambda: _sobel_exactly(param, src[0], dst[0])
     return settled(

@@ -1,4 +1,4 @@
-"""What a window around each pixel gives: means, the caller's weights, the smallest, largest or middle pixel."""
+"""Filters over a window around each pixel: means, custom weights, and the smallest, largest or median pixel."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from hbrt.cv.filters import (
 from hbrt.cv.image import Y_F32, Y_S16, Y_S32
 
 MISCOUNTED_AREA = 2
-"""OpenCV 5.0 divides sums in 16 bits, and for this area only they overflow: two pixels of 255 give 0."""
+"""OpenCV 5.0 divides sums in 16 bits, which overflow only for this area: two pixels of 255 give 0."""
 SAME_DEPTH = -1
 DEPTHS: dict[int, int] = {Y_S16.type: cv2.CV_16S, Y_F32.type: cv2.CV_32F}
-"""OpenCV's number of the element types that a filter writes besides its source's own."""
+"""OpenCV's numbers of the element types that a filter writes in addition to its source's own."""
 
 
-# BilateralFilter, command 0x800: a mean of the pixels nearby that counts those of a similar value.
+# BilateralFilter, command 0x800: a mean of nearby pixels that favors similar values.
 
 
 def bilateral_filter(param: hbDSPCvBilateralFilterParam, src: Planes, dst: Planes) -> Run:
-    """dst(p) = sum over q of w(q) src(q) / sum of w(q).
+    """Compute dst(p) = sum over q of w(q) src(q) / sum of w(q).
 
-    w(q) = exp(-d(p, q)^2 / (2 sigmaSpace^2)) * exp(-dI^2 / (2 sigmaColor^2)), where dI is |src(p) - src(q)|, in color
-    the sum over the channels. q runs over the disc of diameter kernelSize. Within 1 of this. Outside src lies 0 with a
+    w(q) = exp(-d(p, q)^2 / (2 sigmaSpace^2)) * exp(-dI^2 / (2 sigmaColor^2)), where dI is |src(p) - src(q)|, for color
+    summed over the channels. q covers the disc of diameter kernelSize. Accurate to 1. Pixels outside src are 0 with a
     constant border, the nearest pixel with a replicated one.
 
-    U8: Y, RGB or BGR, and dst the same.
+    src in U8: Y, RGB or BGR; dst: the same.
 
     Source: VP operator manual (J6 OE 3.0.17), BilateralFilter.
     Emulator: the disc, and the sum over channels, are OpenCV's.
@@ -62,13 +62,13 @@ hb_dsp_bilateral_filter = cv_op(hbDSPCvBilateralFilterParam, bilateral_filter, i
 
 
 def box_filter(param: hbDSPCvBoxFilterParam, src: Planes, dst: Planes) -> Run:
-    """dst(x, y) = sum of src over the window, divided by its area when `normalize` is 1.
+    """Compute dst(x, y) = sum of src over the window, divided by its area if `normalize` is 1.
 
-    The window's element (pointLocX, pointLocY) lies on the pixel. The mean is within 1 of the exact one; a sum in U8
-    takes 255 where it does not fit, one in S32 always fits. Outside src lies 0 with a constant border, the nearest
-    pixel with a replicated one.
+    The window's element (pointLocX, pointLocY) is on the pixel. The mean is accurate to 1; a sum in U8 saturates at
+    255, a sum in S32 always fits. Pixels outside src are 0 with a constant border, the nearest pixel with a replicated
+    one.
 
-    U8: Y, RGB or BGR, and dst the same; a sum of Y also to S32.
+    src in U8: Y, RGB or BGR; dst: the same; for a sum of Y also S32.
 
     Source: VP operator manual (J6 OE 3.0.17), BoxFilter.
     """
@@ -96,11 +96,11 @@ hb_dsp_box_filter = cv_op(hbDSPCvBoxFilterParam, box_filter, instructions=8)
 
 
 def dilate(param: hbDSPCvDilateParam, src: Planes, dst: Planes) -> Run:
-    """dst(x, y) = max of src(x + i - width / 2, y + j - height / 2) where the mask's element (i, j) is not 0.
+    """Compute dst(x, y) = max of src(x + i - width / 2, y + j - height / 2) where mask element (i, j) is not 0.
 
-    With a constant border pixels outside src never win; with a replicated one they are as the nearest pixel.
+    With a constant border, pixels outside src never win; with a replicated one, they equal the nearest pixel.
 
-    U8: Y, RGB or BGR, and dst the same.
+    src in U8: Y, RGB or BGR; dst: the same.
 
     Source: VP operator manual (J6 OE 3.0.17), Dilate, for the anchor.
     Emulator: the border is OpenCV's.
@@ -116,12 +116,12 @@ hb_dsp_dilate = cv_op(hbDSPCvDilateParam, dilate, instructions=12)
 
 
 def erode(param: hbDSPCvErodeParam, src: Planes, dst: Planes) -> Run:
-    """dst(x, y) = min of src(x + i - (width - 1) / 2, y + j - (height - 1) / 2) where mask (i, j) is not 0.
+    """Compute dst(x, y) = min of src(x + i - (width - 1) / 2, y + j - (height - 1) / 2) where mask (i, j) is not 0.
 
-    With a constant border pixels outside src never win; with a replicated one they are as the nearest pixel. The
-    anchor differs from Dilate's for even sides.
+    With a constant border, pixels outside src never win; with a replicated one, they equal the nearest pixel. For even
+    sides the anchor differs from Dilate's.
 
-    U8: Y, RGB or BGR, and dst the same.
+    src in U8: Y, RGB or BGR; dst: the same.
 
     Source: VP operator manual (J6 OE 3.0.17), Erode, for the anchor.
     Emulator: the border is OpenCV's.
@@ -137,12 +137,12 @@ hb_dsp_erode = cv_op(hbDSPCvErodeParam, erode, instructions=12)
 
 
 def filter2d(param: hbDSPCvFilter2DParam, src: Planes, dst: Planes) -> Run:
-    """dst(x, y) = delta + sum of kernel(i, j) * src(x + i - pointLocX, y + j - pointLocY): a correlation.
+    """Compute dst(x, y) = delta + sum of kernel(i, j) * src(x + i - pointLocX, y + j - pointLocY): a correlation.
 
-    In float32; U8 and S16 are rounded to nearest and saturate. Outside src lies 0 with a constant border, the nearest
-    pixel with a replicated one.
+    Computed in float32; U8 and S16 are rounded to nearest and saturate. Pixels outside src are 0 with a constant
+    border, the nearest pixel with a replicated one.
 
-    U8: Y, RGB or BGR, and dst the same; Y also to S16 or F32.
+    src in U8: Y, RGB or BGR; dst: the same; for Y also S16 or F32.
 
     Source: VP operator manual (J6 OE 3.0.17), Filter2D.
     """
@@ -169,14 +169,14 @@ hb_dsp_filter2d = cv_op(hbDSPCvFilter2DParam, filter2d, instructions=40)
 
 
 def gaussian_blur(param: hbDSPCvGaussianBlurParam, src: Planes, dst: Planes) -> Run:
-    """dst(x, y) = sum of w(i) w(j) src(x + i, y + j), with w = [1 2 1] / 4 or [1 4 6 4 1] / 16 about 0; exact, ties up.
+    """Compute dst(x, y) = sum of w(i) w(j) src(x + i, y + j), w = [1 2 1] / 4 or [1 4 6 4 1] / 16; exact, ties up.
 
-    Outside src lies 0 with a constant border, the nearest pixel with a replicated one.
+    Pixels outside src are 0 with a constant border, the nearest pixel with a replicated one.
 
-    U8: Y, RGB or BGR, and dst the same.
+    src in U8: Y, RGB or BGR; dst: the same.
 
     Source: VP operator manual (J6 OE 3.0.17), GaussianBlur.
-    With a sigma of 0 OpenCV has these weights too.
+    With a sigma of 0, OpenCV uses the same weights.
     """
     return settled(
         dst[0], cv2.GaussianBlur, src[0], (param.kernelSize,) * 2, 0, dst=dst[0], borderType=param.borderType
@@ -186,18 +186,18 @@ def gaussian_blur(param: hbDSPCvGaussianBlurParam, src: Planes, dst: Planes) -> 
 hb_dsp_gaussian_blur = cv_op(hbDSPCvGaussianBlurParam, gaussian_blur, instructions=12)
 
 
-# MedianBlur, command 0x80c: the middle value of a square.
+# MedianBlur, command 0x80c: the median of a square.
 
 
 def median_blur(param: hbDSPCvMedianBlurParam, src: Planes, dst: Planes) -> Run:
-    """dst(x, y) = median of the square of maskWidth around the pixel, each channel for itself, the border replicated.
+    """Compute dst(x, y) = median of the square of maskWidth around the pixel, per channel, with a replicated border.
 
-    U8: Y, RGB or BGR, and dst the same.
+    src in U8: Y, RGB or BGR; dst: the same.
 
     Source: VP operator manual (J6 OE 3.0.17), MedianBlur.
     Emulator: the border is OpenCV's.
     """
-    if param.maskWidth == 1:  # OpenCV would want 3 at least
+    if param.maskWidth == 1:  # OpenCV requires at least 3
         return lambda: np.copyto(dst[0], src[0])
     return settled(dst[0], cv2.medianBlur, src[0], param.maskWidth, dst=dst[0])
 
@@ -209,15 +209,15 @@ hb_dsp_median_blur = cv_op(hbDSPCvMedianBlurParam, median_blur, instructions=60)
 
 
 def sep_filter2d(param: hbDSPCvSepFilter2DParam, src: Planes, dst: Planes) -> Run:
-    """dst(x, y) = delta + sum of kernelY(j) * kernelX(i) * src(x + i - pointLocX, y + j - pointLocY).
+    """Compute dst(x, y) = delta + sum of kernelY(j) * kernelX(i) * src(x + i - pointLocX, y + j - pointLocY).
 
-    In float32; U8 and S16 are rounded to nearest and saturate. Outside src lies 0 with a constant border, the nearest
-    pixel with a replicated one.
+    Computed in float32; U8 and S16 are rounded to nearest and saturate. Pixels outside src are 0 with a constant
+    border, the nearest pixel with a replicated one.
 
-    U8: Y, RGB or BGR, and dst the same; Y also to S16 or F32.
+    src in U8: Y, RGB or BGR; dst: the same; for Y also S16 or F32.
 
     Source: DSP sample package guide (J5 OE 1.1.77), 10.4.1, the list of ops; the VP operator manual omits it.
-    Emulator: the structure is its choice.
+    Emulator: the structure is the emulator's choice.
     """
     along_x, along_y = Weights(param.kernelX, "kernelX"), Weights(param.kernelY, "kernelY")
     source, target, delta = src[0], dst[0], param.delta

@@ -1,4 +1,4 @@
-"""What the ops with kernels of the caller's share: weights and masks from DDR, held to their rules; saturation."""
+"""Shared by ops whose kernel comes from the caller: weights and masks in DDR, checked against the rules; saturation."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from hbrt.cv.structures import hbVPFilterKernel
 
 LARGEST_PIXEL = 255
 WHAT_AN_INT_HOLDS = 2.0**31 - 256
-"""OpenCV makes an int of a float before it saturates; a larger one would become the smallest int."""
+"""OpenCV converts a float to int before it saturates; anything larger would become the smallest int."""
 
 
 class Weights:
     """A filter's weights in DDR.
 
     Attributes:
-        values: A view of them, (rows, columns) of float32.
+        values: A view of the weights, (rows, columns) of float32.
     """
 
     def __init__(self, kernel: hbVPFilterKernel, name: str) -> None:
@@ -31,10 +31,10 @@ class Weights:
         self._largest_sum = 0.0
 
     def largest_sum(self) -> float:
-        """How large a sum of them over pixels of 8 bits may be; looked at again when they are others.
+        """Return the largest possible sum of weights times 8-bit pixels; recomputed when the weights have changed.
 
         Raises:
-            CvRuleError: one is not finite.
+            CvRuleError: a weight is not finite.
         """
         raw = self.values.tobytes()
         if raw != self._known:
@@ -46,9 +46,9 @@ class Weights:
 def under_mask(
     morph: Callable[..., Any], kernel: hbVPFilterKernel, source: NDArray[Any], target: NDArray[Any], **options: Any
 ) -> Run:
-    """What calls `morph(source, mask, dst=target, **options)` with a mask in DDR, looked at in each call.
+    """Return a function that calls `morph(source, mask, dst=target, **options)`, checking the mask in DDR each time.
 
-    That raises CvRuleError when all of the mask is 0.
+    The function raises CvRuleError if the whole mask is 0.
     """
     mask: NDArray[np.uint8] = view(kernel.plane())
     morphed = settled(target, morph, source, mask, dst=target, **options)
@@ -61,11 +61,11 @@ def under_mask(
 
 
 def is_beyond_int(target: NDArray[Any], largest: float) -> bool:
-    """Whether sums up to this size need `saturate` on their way to target: not when it is of float."""
+    """Whether sums up to this size need `saturate` on their way to target; never for a float target."""
     return target.dtype.kind != "f" and not largest < WHAT_AN_INT_HOLDS
 
 
 def saturate(target: NDArray[Any], exact: NDArray[Any]) -> None:
-    """Write float64 values to an image of integers: rounded to nearest and clamped to the limits."""
+    """Write float64 values to an image of integers: rounded to nearest, and clamped to its range."""
     limits = np.iinfo(target.dtype)
     target[...] = np.rint(np.clip(exact, limits.min, limits.max))

@@ -1,4 +1,4 @@
-"""What the CV ops that look pixels up need to know of NV12's second plane."""
+"""What CV ops that look up pixels need to know about NV12's second plane."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from dsp_server.ops.cv.op import Planes, Run, in_turn, settle, settled
 from dsp_server.ops.cv.opencv import cv2
 
 NEUTRAL_CHROMA = 128
-"""Chroma of gray, and what lies outside the UV plane with a constant border."""
+"""Chroma of gray, and of anything outside the UV plane with a constant border."""
 
 
 Matrix: TypeAlias = NDArray[np.float64]
 LookUp: TypeAlias = Callable[[NDArray[Any], NDArray[Any] | None, tuple[int, ...]], Any]
-"""Returns the values found in a plane, in the array when there is one, with the border's values."""
+"""Returns the values found in a plane, in the array if given one, using the border's values."""
 
 
 def warp(plane: int, source: NDArray[Any], target: NDArray[Any], border_value: int, look_up: LookUp) -> Run:
-    """What fills one plane by `look_up`.
+    """Return what fills one plane by `look_up`.
 
-    U and V go one after the other: OpenCV looks up two channels at once in steps of 1/32 pixel only, and one or three
-    exactly.
+    U and V are done one after the other: OpenCV looks up two channels at once only in steps of 1/32 pixel, but one or
+    three exactly.
     """
     if plane == 0:
         return settled(target, look_up, source, target, (border_value,) * 4)
@@ -44,9 +44,9 @@ def warp_by(
     dst: Planes,
     border: int,
 ) -> Run:
-    """What fills all planes by a matrix, the UV plane by its `half`.
+    """Return what fills all planes by a matrix, the UV plane by its `half`.
 
-    `look_up_by` gets the matrix of a plane, and the rows and columns to fill.
+    `look_up_by` receives a plane's matrix, and the rows and columns to fill.
     """
     return in_turn(
         warp(plane, source, target, border, look_up_by(half if plane else matrix, *target.shape[:2]))

@@ -1,10 +1,10 @@
-"""The common part of the CV ops: it reads the structure, checks the rules, maps the planes and charges the cycles.
+"""The common part of the CV ops: reads the structure, checks the rules, maps the planes and charges the cycles.
 
-The planes are numpy views of DDR, whatever the stride, and OpenCV writes into the view it is given as `dst`: an image
-is copied nowhere on its way through an op.
+The planes are numpy views of DDR, whatever the stride, and OpenCV writes to the view it is given as `dst`: the image
+is never copied on its way through an op.
 
-A program makes the same call for every frame. What depends on the structure alone is therefore done once: an op's
-function gets the structure and the planes, and returns what runs for each call (see dsp_server.ops.cv.plans).
+A program makes the same call for every frame. So whatever depends only on the structure is done once: an op's function
+gets the structure and the planes, and returns what to run for each call (see dsp_server.ops.cv.plans).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from dsp_server.hardware.tile_manager import TileManager
 
 Planes: TypeAlias = tuple[NDArray[Any], ...]
-"""An image as arrays: (height, width), or (height, width, 3); for NV12 (height / 2, width / 2, 2) after it."""
+"""An image as arrays: (height, width) or (height, width, 3); NV12 adds (height / 2, width / 2, 2)."""
 
 Run: TypeAlias = Callable[[], object]
-"""One call of an op whose structure was looked at before; reads the pixels, and what else lies in DDR."""
+"""One call of an op whose structure has already been checked; reads the pixels and other data in DDR."""
 
 Op: TypeAlias = Callable[[memoryview, memoryview, "TileManager"], int]
 
@@ -39,21 +39,21 @@ Param = TypeVar("Param", bound=CvRules)
 
 
 class NotMapped(Exception):
-    """A plane does not lie in one live block of the caller; the runtime has noted why."""
+    """A plane is not inside a single live block of the caller; the runtime has recorded why."""
 
 
 def cv_op(structure: type[Param], prepare: Callable[[Param, Planes, Planes], Run], instructions: int) -> Op:
-    """A CV op from what it computes.
+    """Make a CV op from what it computes.
 
     Args:
-        structure: Of its input block; knows the op's rules.
-        prepare: Gets the structure and the planes of src and dst, and returns what writes those of dst; it must not
-            read pixels, kernels, maps or lists itself, since the next call may have others.
-        instructions: Modelled vector instructions on each 64 bytes of the larger image.
+        structure: Type of its input block; knows the op's rules.
+        prepare: Receives the structure and the planes of src and dst, and returns what writes the planes of dst; it
+            must not itself read pixels, kernels, maps or lists, since the next call may have different ones.
+        instructions: Modeled vector instructions per 64 bytes of the larger image.
 
     Returns:
-        An op that returns 0, or HB_ERR_MMAP_FAILED when memory that the structure names does not lie in one live
-        block. It raises ParameterError when the block is too short or dst is not in the output block, CvRuleError when
+        An op that returns 0, or HB_ERR_MMAP_FAILED if memory named by the structure is not inside a single live
+        block. It raises ParameterError if the block is too short or dst is not in the output block, and CvRuleError if
         another rule is broken.
     """
     size_bytes = ctypes.sizeof(structure)
@@ -64,7 +64,7 @@ def cv_op(structure: type[Param], prepare: Callable[[Param, Planes, Planes], Run
         if len(raw) < size_bytes:
             raise ParameterError(
                 f"The input block has {len(raw)} bytes, but {structure.__name__} has {size_bytes}: "
-                "allocate a block of its size and fill the structure there."
+                "allocate a block of that size and fill in the structure there."
             )
         param = structure.from_buffer_copy(raw)
         param.check()
@@ -93,16 +93,16 @@ def cv_op(structure: type[Param], prepare: Callable[[Param, Planes, Planes], Run
 
 
 def view_all(planes: tuple[Plane, ...]) -> Planes:
-    """Views of planes in DDR.
+    """Return views of planes in DDR.
 
     Raises:
-        NotMapped: one does not lie in one live block.
+        NotMapped: a plane is not inside a single live block.
     """
     return tuple(view(plane) for plane in planes)
 
 
 def view(plane: Plane) -> NDArray[Any]:
-    """View of one plane in DDR: (rows, columns), or (rows, columns, channels) when a pixel has several."""
+    """Return a view of one plane in DDR: (rows, columns), or (rows, columns, channels) for several channels."""
     mapped = map_range(plane.phy_addr, plane.size_bytes)
     if not isinstance(mapped, memoryview):
         raise NotMapped
@@ -115,18 +115,18 @@ def view(plane: Plane) -> NDArray[Any]:
 
 
 def settle(target: NDArray[Any], result: object) -> None:
-    """See that a result is in its place. It already exists when OpenCV took `target` as its `dst`."""
+    """Make sure that a result is in its place. It already is if OpenCV used `target` as its `dst`."""
     if result is not target:
         target[...] = result
 
 
 def settled(target: NDArray[Any], function: Callable[..., object], *args: Any, **options: Any) -> Run:
-    """Calls `function(*args, **options)`, and sees that its result is in its place."""
+    """Return what calls `function(*args, **options)` and makes sure that its result is in its place."""
     return lambda: settle(target, function(*args, **options))
 
 
 def in_turn(runs: Iterable[Run]) -> Run:
-    """One after another: an image has one plane, or two."""
+    """Return what runs these one after another: an image has one plane or two."""
     first, *others = runs
     if not others:
         return first
@@ -140,10 +140,10 @@ def in_turn(runs: Iterable[Run]) -> Run:
 
 
 def need_in_block(target: NDArray[Any], output: memoryview) -> None:
-    """Refuse an output block that is some other memory than dst; a call without one is fine.
+    """Refuse an output block that is not the memory of dst; a call without an output block is fine.
 
     Raises:
-        ParameterError: dst begins outside the output block.
+        ParameterError: dst starts outside the output block.
     """
     if not len(output):
         return
@@ -151,12 +151,12 @@ def need_in_block(target: NDArray[Any], output: memoryview) -> None:
     at: int = target.__array_interface__["data"][0]
     if not begins <= at < begins + len(output):
         raise ParameterError(
-            f"dst.dataPhyAddr is not in the call's output block of {len(output)} bytes: pass the block that holds dst, "
+            f"dst.dataPhyAddr is not in the call's output block of {len(output)} bytes: pass the block that has dst, "
             "or none."
         )
 
 
 def cost(sources: Planes, targets: Planes) -> tuple[int, int]:
-    """Bytes to compute on, and bytes that iDMA moves: by ping-pong the two overlap, so the longer of them counts."""
+    """Return the bytes to compute on, and the bytes that iDMA moves; they overlap, so the longer of the two counts."""
     in_bytes, out_bytes = sum(plane.nbytes for plane in sources), sum(plane.nbytes for plane in targets)
     return max(in_bytes, out_bytes), in_bytes + out_bytes

@@ -1,9 +1,9 @@
-"""OpenCV, as a core uses it: on one thread, because a core is one core; and a sentence when it is not there.
+"""OpenCV as a core uses it: single-threaded, because a core is one core; and an error message if it is missing.
 
-Many of its functions need an image or two for themselves. glibc would ask the kernel for such memory, and give it
-back, at every call, and each of its pages would be a fault: corners at 1080p take three times as long then. So what
-OpenCV frees stays with the core, up to KEPT_BYTES, the first of it on huge pages where the kernel has them, as large
-arrays of numpy are.
+Many of its functions need one or two images of scratch memory. glibc would get this memory from the kernel, and return
+it, at every call, and every page would fault: corners at 1080p would take three times as long. So the core keeps what
+OpenCV frees, up to KEPT_BYTES; the first part of it is on huge pages where the kernel has them, like large numpy
+arrays.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ try:
 except ImportError as error:
     if find_spec("cv2") is not None:
         raise ImportError(
-            f"The CV ops need OpenCV, which is installed and cannot be loaded ({error}). A library that cannot be "
-            "mapped has too little address space: start the board with a larger ulimit -v."
+            f"The CV ops need OpenCV, which is installed but cannot be loaded ({error}). If a library cannot be "
+            "mapped, there is too little address space: start the board with a larger ulimit -v."
         ) from None
     raise ImportError(
-        f"The CV ops need OpenCV, which this Python does not have ({error}): {how_to_install('cv')}, and start "
-        "the board again."
+        f"The CV ops need OpenCV, which this Python does not have ({error}): {how_to_install('cv')}, and restart "
+        "the board."
     ) from None
 
 __all__ = ["aligned_empty", "cv2"]
@@ -42,7 +42,7 @@ _MADV_HUGEPAGE = 14  # madvise(2)
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """New array of that shape, not filled, that begins at a cache line: OpenCV is some hundredths slower on others."""
+    """Return a new uninitialized array that starts at a cache line: elsewhere OpenCV is a few percent slower."""
     size_bytes = math.prod(shape) * np.dtype(dtype).itemsize
     raw = np.empty(size_bytes + CACHE_LINE_BYTES, np.uint8)
     at = -raw.ctypes.data % CACHE_LINE_BYTES
@@ -51,12 +51,12 @@ def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
 
 def _keep_freed_memory() -> None:
     libc = ctypes.CDLL(None)
-    mallopt = getattr(libc, "mallopt", None)  # other C libraries than glibc have none
+    mallopt = getattr(libc, "mallopt", None)  # only glibc has it
     if mallopt is None:
         return
     mallopt(_M_MMAP_THRESHOLD, LARGEST_KEPT_BYTES)
     mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
-    # The first part of the kept range may lie on huge pages: nothing is touched here, so it costs only addresses.
+    # The first part of the kept range may be on huge pages: nothing is touched here, so it costs only addresses.
     libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
     place = libc.malloc(LARGEST_KEPT_BYTES - HUGE_PAGE_BYTES)
     if place:

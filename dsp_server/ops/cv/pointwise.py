@@ -1,4 +1,4 @@
-"""Pixels by their values: other colors, a threshold, an even histogram, and running sums."""
+"""Ops on pixel values: color conversion, thresholds, histogram equalization, and running sums."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ TO_I420 = {RGB: cv2.COLOR_RGB2YUV_I420, BGR: cv2.COLOR_BGR2YUV_I420}
 FROM_NV12 = {RGB: cv2.COLOR_YUV2RGB_NV12, BGR: cv2.COLOR_YUV2BGR_NV12}
 
 
-# CvtColor, command 0x804: NV12, RGB, BGR and Y into one another.
+# CvtColor, command 0x804: converts between NV12, RGB, BGR and Y.
 
 
 def cvt_color(param: hbDSPCvCvtColorParam, src: Planes, dst: Planes) -> Run:
-    """The conversion that the two formats name.
+    """Convert between the two given formats.
 
-    Between RGB and NV12: BT.601 with a limited range (16..235 luma, 16..240 chroma). NV12 has the chroma of the first
-    pixel of each 2 x 2; all four get it back. RGB to Y: 0.299 R + 0.587 G + 0.114 B over 0..255. Y to RGB copies Y to
-    the three channels. Between NV12 and Y the luma goes over as it is, and chroma becomes 128.
+    Between RGB and NV12: BT.601 with limited range (16..235 luma, 16..240 chroma). NV12 takes the chroma of the first
+    pixel of each 2 x 2; on the way back all four get it. RGB to Y: 0.299 R + 0.587 G + 0.114 B over 0..255. Y to RGB
+    copies Y to the three channels. Between NV12 and Y the luma is copied, and chroma becomes 128.
 
-    U8: Y, RGB, BGR and NV12; dst has another one of these formats.
+    src in U8: Y, RGB, BGR or NV12; dst: another of these formats.
 
     Source: ITU-R BT.601, the luma and color-difference equations, https://www.itu.int/rec/R-REC-BT.601
-    Emulator: which conversions there are, and their matrices, are its choice.
+    Emulator: the available conversions and their matrices are its choice.
     """
     have = KINDS[param.src.imageFormat, param.src.imageType]
     want = KINDS[param.dst.imageFormat, param.dst.imageType]
@@ -59,7 +59,7 @@ def cvt_color(param: hbDSPCvCvtColorParam, src: Planes, dst: Planes) -> Run:
 
 
 def _to_nv12(source: NDArray[Any], code: int, dst: Planes) -> None:
-    """By way of I420, whose planes of U and V lie one after the other: OpenCV has no conversion to NV12."""
+    """Convert via I420, whose U and V planes follow each other: OpenCV has no conversion to NV12."""
     height, width = source.shape[:2]
     planar = cv2.cvtColor(source, code)
     dst[0][...] = planar[:height]
@@ -70,15 +70,15 @@ def _to_nv12(source: NDArray[Any], code: int, dst: Planes) -> None:
 hb_dsp_cvt_color = cv_op(hbDSPCvCvtColorParam, cvt_color, instructions=12)
 
 
-# EqualizeHist, command 0x806: gray values spread so that each is about as frequent as the next.
+# EqualizeHist, command 0x806: spreads gray values so that all are about equally frequent.
 
 
 def equalize_hist(param: hbDSPCvEqualizeHistParam, src: Planes, dst: Planes) -> Run:
-    """Writes round(255 * (cdf(src) - h) / (pixels - h)), with h the count of the smallest value that occurs.
+    """Write round(255 * (cdf(src) - h) / (pixels - h)), where h is the count of the smallest value that occurs.
 
-    cdf(v) counts the pixels of v or less. An image of one value stays as it is.
+    cdf(v) is the number of pixels with a value of at most v. An image with only one value does not change.
 
-    Y of U8, and dst the same.
+    src: Y of U8; dst: the same.
 
     Source: VP operator manual (J6 OE 3.0.17), EqualizeHist.
     Emulator: the exact formula is OpenCV's.
@@ -93,12 +93,12 @@ hb_dsp_equalize_hist = cv_op(hbDSPCvEqualizeHistParam, equalize_hist, instructio
 
 
 def integral(param: hbDSPCvIntegralParam, src: Planes, dst: Planes) -> Run:
-    """dst(X, Y) = sum of src(x, y) over x < X and y < Y; its first row and column are 0.
+    """Compute dst(X, Y) = sum of src(x, y) over x < X and y < Y; the first row and column are 0.
 
-    Y of U8, to Y of S32.
+    src: Y of U8; dst: Y of S32.
 
     Source: VP operator manual (J6 OE 3.0.17), Integral.
-    Emulator: dst is larger by one both ways, so that it has every sum.
+    Emulator: dst is larger by one in both directions, so that it has every sum.
     """
     return settled(dst[0], cv2.integral, src[0], sum=dst[0], sdepth=cv2.CV_32S)
 
@@ -106,18 +106,18 @@ def integral(param: hbDSPCvIntegralParam, src: Planes, dst: Planes) -> Run:
 hb_dsp_integral = cv_op(hbDSPCvIntegralParam, integral, instructions=8)
 
 
-# Threshold, command 0x815: pixels above a value, and the others.
+# Threshold, command 0x815: separates pixels above a value from the others.
 
 
 def threshold(param: hbDSPCvThresholdParam, src: Planes, dst: Planes) -> Run:
-    """A pixel that is above thresh, and one that is not, becomes: BINARY maxVal, 0; BINARY_INV 0, maxVal.
+    """Write for a pixel above thresh, and for any other: BINARY maxVal, 0; BINARY_INV 0, maxVal.
 
-    TRUNC thresh, itself; TOZERO itself, 0; TOZERO_INV 0, itself. What a NaN becomes is not defined.
+    TRUNC thresh, itself; TOZERO itself, 0; TOZERO_INV 0, itself. The result for NaN is undefined.
 
-    Y of U8, S16 or F32, and dst the same.
+    src: Y of U8, S16 or F32; dst: the same.
 
     Source: VP operator manual (J6 OE 3.0.17), Threshold, which describes the five types.
-    Emulator: all five work.
+    Emulator: all five are implemented.
     """
     source, target, numbers = src[0], dst[0], (param.thresh, param.maxVal, param.type)
     return lambda: settle(target, cv2.threshold(source, *numbers, dst=target)[1])

@@ -1,4 +1,4 @@
-"""Other sizes: of an image, of its regions, and the steps of a pyramid."""
+"""Resizing: of an image, of its regions, and the steps of a pyramid."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from hbrt.cv.resize import (
 METHODS = {HB_VP_INTER_NEAREST: cv2.INTER_NEAREST}
 
 
-# Resize, command 0x810: another width and height.
+# Resize, command 0x810: to another width and height.
 
 
 def resize(param: hbDSPCvResizeParam, src: Planes, dst: Planes) -> Run:
-    """With scale = size of src / size of dst, for each direction; each plane of NV12 for itself.
+    """Resize with scale = size of src / size of dst in each direction; NV12: each plane separately.
 
-    NEAREST: dst(x) = src(floor(x * scale)), in float64: where x * scale is whole, it may come out one less. LINEAR: a
-    blend of the two pixels around (x + 0.5) * scale - 0.5, the border replicated; in U8 the weights have 11 bits, and
-    the result is within 1 of the exact one.
+    NEAREST: dst(x) = src(floor(x * scale)), in float64: if x * scale is an integer, the result may be one less.
+    LINEAR: a blend of the two pixels around (x + 0.5) * scale - 0.5, with a replicated border; in U8 the weights have
+    11 bits, and the result is accurate to 1.
 
-    Y of U8, S16 or F32, RGB, BGR or NV12, and dst the same.
+    src: Y of U8, S16 or F32, RGB, BGR or NV12; dst: the same.
 
     Source: VP operator manual (J6 OE 3.0.17), Resize.
-    Emulator: that pixels have their centers at .5 is OpenCV's.
+    Emulator: pixel centers at .5 are OpenCV's.
     """
     return resize_planes(src, dst, METHODS.get(param.interpolation, cv2.INTER_LINEAR))
 
 
 def resize_planes(src: Planes, dst: Planes, method: int) -> Run:
-    """Each plane to the size of its target."""
+    """Resize each plane to the size of its target."""
     return in_turn(
         settled(target, cv2.resize, source, (target.shape[1], target.shape[0]), dst=target, interpolation=method)
         for source, target in zip(src, dst, strict=True)
@@ -48,18 +48,18 @@ def resize_planes(src: Planes, dst: Planes, method: int) -> Run:
 hb_dsp_resize = cv_op(hbDSPCvResizeParam, resize, instructions=10)
 
 
-# RoiResize, command 0x811: several regions of an image, all to one size.
+# RoiResize, command 0x811: several regions of an image, all to the same size.
 
 
 def roi_resize(param: hbDSPCvRoiResizeParam, src: Planes, dst: Planes) -> Run:
-    """Result i is Resize of src[top..bottom, left..right] of region i, both corners inside, as if it were an image.
+    """Result i is Resize of src[top..bottom, left..right] of region i, inclusive, as if the region were an image.
 
-    Nothing outside a region is checked. Results lie `dstStep` bytes apart.
+    Nothing outside a region is checked. Consecutive results are `dstStep` bytes apart.
 
-    U8: Y, RGB, BGR or NV12, and dst the same.
+    src in U8: Y, RGB, BGR or NV12; dst: the same.
 
     Source: DSP sample package guide (J5 OE 1.1.77), 10.4.1, the list of ops; the VP operator manual omits it.
-    Emulator: the structure is its choice; its regions have the corners of the DNN runtime's hbDNNRoi.
+    Emulator: the structure is its choice; its regions are defined like the DNN runtime's hbDNNRoi.
     """
     table, first, steps = view(param.extras()[0]), param.dst.planes(), param.steps()
     method = METHODS.get(param.interpolation, cv2.INTER_LINEAR)
@@ -67,7 +67,7 @@ def roi_resize(param: hbDSPCvRoiResizeParam, src: Planes, dst: Planes) -> Run:
     def run() -> None:
         rois: list[tuple[int, int, int, int]] = [tuple(row) for row in table.tolist()]
         param.check_rois(rois)
-        view_all(param.targets())  # all results or none: nothing is written when one of them cannot be
+        view_all(param.targets())  # all results or none: if one cannot be mapped, nothing is written
         for index, (left, top, right, bottom) in enumerate(rois):
             planes = tuple(
                 plane._replace(phy_addr=plane.phy_addr + index * step)
@@ -89,11 +89,11 @@ hb_dsp_roi_resize = cv_op(hbDSPCvRoiResizeParam, roi_resize, instructions=10)
 
 
 def pyr_down(param: hbDSPCvPyrDownParam, src: Planes, dst: Planes) -> Run:
-    """GAUSSIAN: [1 4 6 4 1] / 16 both ways, then every second pixel from the first on. LINEAR: as Resize does it.
+    """GAUSSIAN: [1 4 6 4 1] / 16 in both directions, then every second pixel from the first on. LINEAR: like Resize.
 
-    The border is mirrored about its last pixel. Rounded to nearest, ties up. Each plane of NV12 for itself.
+    The border is mirrored about its last pixel. Rounded to nearest, ties up. NV12: each plane separately.
 
-    U8: Y, RGB, BGR or NV12, and dst the same.
+    src in U8: Y, RGB, BGR or NV12; dst: the same.
 
     Source: VP operator manual (J6 OE 3.0.17), Pyramid.
     Emulator: the weights and the border are OpenCV's.
@@ -108,12 +108,12 @@ hb_dsp_pyr_down = cv_op(hbDSPCvPyrDownParam, pyr_down, instructions=10)
 
 
 def pyr_up(param: hbDSPCvPyrUpParam, src: Planes, dst: Planes) -> Run:
-    """GAUSSIAN: a 0 after every pixel both ways, then [1 4 6 4 1] / 8 both ways. LINEAR: as Resize does it.
+    """GAUSSIAN: insert a 0 after every pixel, then [1 4 6 4 1] / 8, in both directions. LINEAR: like Resize.
 
-    The border is mirrored about its first pixel, and replicated behind its last. Rounded to nearest, ties up. Each
-    plane of NV12 for itself.
+    The border is mirrored about its first pixel, and replicated past its last. Rounded to nearest, ties up. NV12: each
+    plane separately.
 
-    U8: Y, RGB, BGR or NV12, and dst the same.
+    src in U8: Y, RGB, BGR or NV12; dst: the same.
 
     Source: VP operator manual (J6 OE 3.0.17), Pyramid.
     Emulator: the weights and the border are OpenCV's.

@@ -1,4 +1,4 @@
-"""Pixels from elsewhere: by a map, or by a transform of the plane, also one that OpenCV's own warps cannot follow."""
+"""Pixels from elsewhere: by a map or by a transform of the plane, including those OpenCV's warps cannot handle."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ FAR_OUTSIDE = np.float32(-1e6)
 """A coordinate outside every image."""
 
 WHAT_AN_INT_REACHES = 2.0**30
-"""OpenCV makes ints of coordinates. One that is farther away would come back on the other side of the image."""
+"""OpenCV converts coordinates to int. One that is farther away would wrap around to the other side of the image."""
 
 
-# Remap, command 0x80f: each pixel from where a map says.
+# Remap, command 0x80f: takes each pixel from where a map says.
 
 
 def remap(param: hbDSPCvRemapParam, src: Planes, dst: Planes) -> Run:
-    """dst(x, y) = src(map(x, y)): the nearest pixel, or a blend of the four around it, in float32.
+    """Compute dst(x, y) = src(map(x, y)): the nearest pixel, or a blend of the four around it, in float32.
 
-    A map of float64 is rounded to float32 first. A pair that is not finite, or 2^31 pixels away, lies outside src with
-    a constant border, and gives no particular value with a replicated one. For NV12 the UV plane takes the entries of
+    A float64 map is first rounded to float32. A pair that is not finite, or 2^31 pixels away, is outside src with a
+    constant border, and gives an unspecified value with a replicated one. For NV12 the UV plane uses the entries with
     even x and y, halved, and its constant border is 128.
 
-    With a constant border a pixel outside src is borderValue, with a replicated one the nearest. Y of U8, S16 or F32,
-    RGB, BGR or NV12, and dst the same; the map is F32C2 or F64C2.
+    Pixels outside src are borderValue with a constant border, the nearest pixel with a replicated one. src: Y of U8,
+    S16 or F32, RGB, BGR or NV12; dst: the same; the map is F32C2 or F64C2.
 
     Source: VP operator manual (J6 OE 3.0.17), Remap.
     Emulator: how UV is mapped is its choice.
@@ -50,7 +50,7 @@ def remap(param: hbDSPCvRemapParam, src: Planes, dst: Planes) -> Run:
         return warp(plane, src[plane], dst[plane], param.borderValue, look_up)
 
     if takes_any and table.dtype == np.float32 and len(src) == 1:
-        return fill(0, table)  # the map is what OpenCV takes: no step of its own at each call
+        return fill(0, table)  # OpenCV takes the map as it is: no extra step per call
 
     def run() -> None:
         coordinates = _prepared(table, takes_any=takes_any)
@@ -62,9 +62,9 @@ def remap(param: hbDSPCvRemapParam, src: Planes, dst: Planes) -> Run:
 
 
 def _takes_any_map(param: hbDSPCvRemapParam, dtype: np.dtype[Any]) -> bool:
-    """Whether pairs that are not finite need no care: OpenCV blends NaN for them, which is 0 in 8 bits.
+    """Whether non-finite pairs need no special handling: OpenCV blends NaN for them, which is 0 in 8 bits.
 
-    So a constant border of 0 in 8 bits is right by itself, as is the look-up of the nearest pixel.
+    So a constant border of 0 in 8 bits is right as is, and so is nearest-pixel lookup.
     """
     is_one_plane_of_8_bits = param.src.imageFormat != NV12.format and dtype == np.uint8
     return (
@@ -75,7 +75,7 @@ def _takes_any_map(param: hbDSPCvRemapParam, dtype: np.dtype[Any]) -> bool:
 
 
 def _prepared(table: NDArray[Any], *, takes_any: bool) -> NDArray[np.float32]:
-    """The map in float32; pairs that are not finite lie far outside, where that makes a difference."""
+    """Return the map in float32; non-finite pairs are moved far outside if that makes a difference."""
     with np.errstate(over="ignore", invalid="ignore"):
         coordinates: NDArray[np.float32] = table.astype(np.float32, copy=False)
         if takes_any or math.isfinite(cv2.norm(coordinates, cv2.NORM_L2SQR)):
@@ -86,19 +86,19 @@ def _prepared(table: NDArray[Any], *, takes_any: bool) -> NDArray[np.float32]:
 hb_dsp_remap = cv_op(hbDSPCvRemapParam, remap, instructions=60)
 
 
-# WarpAffine, command 0x817: scaled, turned, sheared, moved.
+# WarpAffine, command 0x817: scale, rotate, shear, translate.
 
 
 def warp_affine(param: hbDSPCvWarpAffineParam, src: Planes, dst: Planes) -> Run:
-    """dst(M p) = src(p): M takes a point of src to dst, so dst(q) is looked up at the inverse of M.
+    """Compute dst(M p) = src(p): M maps a point of src to dst, so dst(q) is looked up at the inverse of M.
 
-    For NV12 the UV plane takes M with its translation halved, and its constant border is 128.
+    For NV12 the UV plane uses M with its translation halved, and its constant border is 128.
 
-    The nearest pixel, or a blend of the four around the place. With a constant border a pixel outside src is
-    borderValue, with a replicated one the nearest. U8: Y, RGB, BGR or NV12, and dst the same.
+    Takes the nearest pixel, or a blend of the four around the point. Pixels outside src are borderValue with a constant
+    border, the nearest pixel with a replicated one. src in U8: Y, RGB, BGR or NV12; dst: the same.
 
     Source: VP operator manual (J6 OE 3.0.17), WarpAffine, whose text maps forward.
-    Emulator: the reading "forward" is its choice.
+    Emulator: the interpretation "forward" is its choice.
     """
     matrix = np.array(param.transformMatrix).reshape(2, 3)
     return warp_by(matrix, _half_affine(matrix), partial(_affine, param), src, dst, param.borderValue)
@@ -115,7 +115,7 @@ def _affine(param: hbDSPCvWarpAffineParam, transform: Matrix, height: int, width
 
 
 def _inverse(matrix: Matrix) -> Matrix:
-    """What takes a point of the result to src, 3 x 3."""
+    """Return what maps a point of the result to src, 3 x 3."""
     (a, b, c), (d, e, f) = matrix.tolist()
     determinant = a * e - b * d
     with np.errstate(all="ignore"):
@@ -125,7 +125,7 @@ def _inverse(matrix: Matrix) -> Matrix:
 
 
 def _half_affine(matrix: Matrix) -> Matrix:
-    """The same transform between images of half the size."""
+    """Return the same transform between images of half the size."""
     half = matrix.copy()
     half[:, 2] /= 2
     return half
@@ -134,23 +134,23 @@ def _half_affine(matrix: Matrix) -> Matrix:
 hb_dsp_warp_affine = cv_op(hbDSPCvWarpAffineParam, warp_affine, instructions=60)
 
 
-# WarpPerspective, command 0x818: seen from elsewhere.
+# WarpPerspective, command 0x818: the view from elsewhere.
 
 
 def warp_perspective(param: hbDSPCvWarpPerspectiveParam, src: Planes, dst: Planes) -> Run:
-    """dst(x, y) = src((M11 x + M12 y + M13) / w, (M21 x + M22 y + M23) / w), with w = M31 x + M32 y + M33.
+    """Compute dst(x, y) = src((M11 x + M12 y + M13) / w, (M21 x + M22 y + M23) / w), with w = M31 x + M32 y + M33.
 
-    M takes a point of dst to src, so it needs no inverse. A pixel whose w is 0 lies outside src. For NV12 the UV plane
-    takes the same transform between images of half the size, and its constant border is 128.
+    M maps a point of dst to src, so it needs no inverse. A pixel whose w is 0 is outside src. For NV12 the UV plane
+    uses the same transform between images of half the size, and its constant border is 128.
 
-    The nearest pixel, or a blend of the four around the place. With a constant border a pixel outside src is
-    borderValue, with a replicated one the nearest. U8: Y, RGB, BGR or NV12, and dst the same.
+    Takes the nearest pixel, or a blend of the four around the point. Pixels outside src are borderValue with a constant
+    border, the nearest pixel with a replicated one. src in U8: Y, RGB, BGR or NV12; dst: the same.
 
     Source: VP operator manual (J6 OE 3.0.17), WarpPerspective.
-    Emulator: the result for a w of 0 is its choice.
+    Emulator: the result where w is 0 is its choice.
     """
     matrix = np.array(param.transformMatrix).reshape(3, 3)
-    matrix = np.ldexp(matrix, -np.frexp(np.abs(matrix).max())[1])  # the same transform, and no sum of it overflows
+    matrix = np.ldexp(matrix, -np.frexp(np.abs(matrix).max())[1])  # the same transform, whose sums cannot overflow
     return warp_by(matrix, _half_perspective(matrix), partial(_perspective, param), src, dst, param.borderValue)
 
 
@@ -165,7 +165,7 @@ def _perspective(param: hbDSPCvWarpPerspectiveParam, transform: Matrix, height: 
 
 
 def _half_perspective(matrix: Matrix) -> Matrix:
-    """S M S^-1 with S = diag(1/2, 1/2, 1)."""
+    """Return S M S^-1 with S = diag(1/2, 1/2, 1)."""
     half = matrix.copy()
     half[:2, 2] /= 2
     half[2, :2] *= 2
@@ -175,7 +175,7 @@ def _half_perspective(matrix: Matrix) -> Matrix:
 hb_dsp_warp_perspective = cv_op(hbDSPCvWarpPerspectiveParam, warp_perspective, instructions=80)
 
 
-# Look-up by a map of coordinates, and the map of a matrix that OpenCV's own warps cannot follow.
+# Lookup by a map of coordinates, and the map of a matrix that OpenCV's own warps cannot handle.
 
 
 def look_up_at(
@@ -186,27 +186,27 @@ def look_up_at(
     border_type: int,
     border: tuple[int, ...],
 ) -> Any:
-    """The pixels at these coordinates, (height, width, 2) of x and y; in `out` when there is one.
+    """Return the pixels at these coordinates, (height, width, 2) of x and y; in `out` if given.
 
     16-bit pixels are blended as float32: OpenCV would look them up in steps of 1/32 pixel.
     """
     if pixels.dtype == np.int16 and interpolation == HB_VP_INTER_LINEAR:
         blended = look_up_at(pixels.astype(np.float32), coordinates, None, interpolation, border_type, border)
-        with np.errstate(invalid="ignore"):  # NaN, from coordinates of no pixel beyond a replicated border
+        with np.errstate(invalid="ignore"):  # NaN, from coordinates that no pixel has, beyond a replicated border
             return np.rint(blended, out=out, casting="unsafe")
-    # Both coordinates are in one array; OpenCV's types do not know that the second map may then be None.
+    # Both coordinates are in one array; OpenCV's type hints do not know that the second map may then be None.
     return cv2.remap(  # type: ignore[call-overload]
         pixels, coordinates, None, interpolation, dst=out, borderMode=border_type, borderValue=border
     )
 
 
 def look_up_through(to_source: Matrix, height: int, width: int, interpolation: int, border_type: int) -> LookUp:
-    """What finds the pixels of a result by a matrix that OpenCV's own warp cannot follow.
+    """Return what looks up a result's pixels by a matrix that OpenCV's own warp cannot handle.
 
     Args:
-        to_source: As for `is_beyond_opencv`, as are the next two.
+        to_source: See `is_beyond_opencv`, also for the next two.
         height: Rows of the result.
-        width: Pixels of a row.
+        width: Pixels per row.
         interpolation: HB_VP_INTER_NEAREST or HB_VP_INTER_LINEAR.
         border_type: HB_VP_BORDER_*.
     """
@@ -219,15 +219,15 @@ def look_up_through(to_source: Matrix, height: int, width: int, interpolation: i
 
 
 def is_beyond_opencv(to_source: Matrix, height: int, width: int) -> bool:
-    """Whether OpenCV's own warp cannot follow a matrix, as it nearly always can.
+    """Whether OpenCV's own warp cannot handle a matrix, as it nearly always can.
 
-    It cannot where the horizon of a perspective, w = 0, crosses the result, or where a place is beyond an int. The
-    corners tell, since w and both numerators are linear.
+    It cannot if the horizon of a perspective, w = 0, crosses the result, or if a coordinate does not fit in an int.
+    Checking the corners is enough, since w and both numerators are linear.
 
     Args:
-        to_source: 3 x 3, takes (x, y, 1) of the result to (u w, v w, w) of the source.
+        to_source: 3 x 3; maps (x, y, 1) of the result to (u w, v w, w) of the source.
         height: Rows of the result.
-        width: Pixels of a row.
+        width: Pixels per row.
     """
     corners = [_at(to_source.tolist(), x, y) for x in (0, width - 1) for y in (0, height - 1)]
     divisors = [w for _, _, w in corners]
@@ -237,7 +237,7 @@ def is_beyond_opencv(to_source: Matrix, height: int, width: int) -> bool:
 
 
 def coordinates_of(to_source: Matrix, height: int, width: int) -> NDArray[np.float32]:
-    """Where a matrix finds the pixels of a result; one whose w is 0 is outside. Arguments as for `is_beyond_opencv`."""
+    """Return where a matrix finds a result's pixels; outside if w is 0. For the arguments see `is_beyond_opencv`."""
     y, x = np.mgrid[0:height, 0:width].astype(np.float64)
     with np.errstate(all="ignore"):
         u, v, w = _at(to_source.tolist(), x, y)

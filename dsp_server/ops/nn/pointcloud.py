@@ -1,8 +1,8 @@
-"""Pre-processing of point clouds: CenterPoint, command 0x403, and PointPillars, command 0x404.
+"""Preprocessing of point clouds: CenterPoint, command 0x403, and PointPillars, command 0x404.
 
-One call is one step of a plan; the parameter structure says which. The two commands differ in the order of the places
-that their pillar steps pass over. Between the steps the ARM side voxelises, because that is random access, for which a
-core without a data cache is the wrong place. docs/pointcloud.md has the steps in order.
+Each call is one step of a plan; the parameter structure says which. The two commands differ in the order in which
+their pillar steps process the places. Between the steps the ARM side voxelizes, because that needs random access, for
+which a core without a data cache is the wrong place. docs/pointcloud.md has the steps in order.
 
 Source: DSP sample package guide (J5 OE 1.1.77), 10.4.5.3 to 10.4.5.7, for plans, formulas and shares of TCM.
 """
@@ -45,20 +45,20 @@ if TYPE_CHECKING:
 
 KIB = 1024
 POINTS_A_TILE = {5: 50 * KIB // 20, 4: 64 * KIB // 16}
-"""ENCODE_POINTS: 50 KiB in and 30 KiB out of a bank (5:3); 64 KiB and 32 KiB (2:1)."""
+"""ENCODE_POINTS: 50 KiB of input and 30 KiB of output per bank (5:3); 64 KiB and 32 KiB (2:1)."""
 PLACES_A_TILE = {5: 75 * KIB // 5, 4: 72 * KIB // 4}
-"""TRANSPOSE: 75 KiB in and 15 KiB out of a bank (5:1); 72 KiB and 18 KiB (4:1)."""
+"""TRANSPOSE: 75 KiB of input and 15 KiB of output per bank (5:1); 72 KiB and 18 KiB (4:1)."""
 PILLAR_POINTS_A_TILE = {5: 80 * KIB // 20, 4: 80 * KIB // 16}
-"""ENCODE_PILLARS: 80 KiB in and 20 KiB out of a bank (4:1)."""
+"""ENCODE_PILLARS: 80 KiB of input and 20 KiB of output per bank (4:1)."""
 
 ENCODE_NUMBER = Operations(gather=1, alu=4, divide=2, pack=1)
-"""For each number of 16 points: gather, subtract, two divisions, round, two of clip, pack."""
+"""Per number of 16 points: gather, subtract, two divisions, round, two of clip, pack."""
 STORE_POINTS = Operations(select=1, store=1)
-"""For 16 encoded points."""
+"""Per 16 encoded points."""
 FIND_CELL = Operations(alu=8, divide=2, pack=1, move=1, store=1)
-"""For 16 points: eight comparisons, two divisions, pack, masked move, store."""
+"""Per 16 points: eight comparisons, two divisions, pack, masked move, store."""
 TAKE_PLANE = Operations(gather=2, select=1, store=1)
-"""For 64 places of a plane of the transpose: two gathers of 32 lanes, put together, store."""
+"""Per 64 places of a plane of the transpose: two gathers of 32 lanes, combine, store."""
 
 FLOAT32, INT32, INT8 = np.dtype(np.float32), np.dtype(np.int32), np.dtype(np.int8)
 NO_CONSTANTS = np.zeros(18, np.float32)
@@ -67,22 +67,22 @@ Op = Callable[[memoryview, memoryview, "TileManager"], int]
 
 
 def make_pointcloud(name: str, *, slot_major: bool) -> Op:
-    """An op over places of one order.
+    """Make an op over places in one order.
 
     Args:
-        name: For the list of commands.
+        name: Name in the list of commands.
         slot_major: The order of the features is (max_points, max_voxels); else (max_voxels, max_points).
     """
 
     def op(input: memoryview, output: memoryview, tm: TileManager) -> int:
-        """Run the step that an hbDSPPointCloudParam describes, into the output block.
+        """Run the step described by an hbDSPPointCloudParam, writing to the output block.
 
         Returns:
-            0; HB_ERR_MMAP_FAILED when the step's input does not lie in one live block.
+            0; HB_ERR_MMAP_FAILED if the step's input is not inside a single live block.
 
         Raises:
-            ParameterError: a field of the structure is wrong, or the output block is too small or overlaps the input.
-            OutOfTcm: the banks have no room for a tile.
+            ParameterError: a field of the structure is invalid, or the output block is too small or overlaps the input.
+            OutOfTcm: a tile does not fit in the banks.
         """
         param = read_param(hbDSPPointCloudParam, input)
         check(param)
@@ -100,7 +100,7 @@ hb_dsp_pointpillars = make_pointcloud("hb_dsp_pointpillars", slot_major=False)
 
 
 def check(param: hbDSPPointCloudParam) -> None:
-    """Refuse a structure that describes no step.
+    """Refuse a structure that does not describe a step.
 
     Raises:
         ParameterError: names the field and its value.
@@ -108,12 +108,12 @@ def check(param: hbDSPPointCloudParam) -> None:
     if param.step not in STEPS:
         raise ParameterError(f"Unknown step {param.step}: use 1 (encode points), 2 (encode pillars) or 3 (transpose).")
     if param.dims not in POINT_DIMS:
-        raise ParameterError(f"dims is {param.dims}: a point has 4 or 5 numbers.")
+        raise ParameterError(f"dims is {param.dims}, but must be 4 or 5.")
     if param.flags & ~HB_DSP_POINTCLOUD_DDR_PATH:
-        raise ParameterError(f"flags {param.flags:#x} has bits that mean nothing: clear the structure before use.")
+        raise ParameterError(f"flags {param.flags:#x} has unknown bits set: clear the structure before use.")
     if param.step == POINTCLOUD_ENCODE_POINTS:
         if param.count < 0:
-            raise ParameterError(f"count is {param.count}: give the number of points, 0 or more.")
+            raise ParameterError(f"Invalid count {param.count}: must be 0 or more points.")
     else:
         _check_places(param)
     if param.step != POINTCLOUD_TRANSPOSE:
@@ -126,12 +126,12 @@ def _check_places(param: hbDSPPointCloudParam) -> None:
     if param.max_voxels * param.max_points * param.dims > MAX_PLACES:
         raise ParameterError(
             f"max_voxels {param.max_voxels} times max_points {param.max_points} times dims {param.dims} does not fit "
-            "an int32: make one of them smaller."
+            "in an int32: make one of them smaller."
         )
     last = param.first_voxel + param.voxel_count
     if param.first_voxel < 0 or param.voxel_count < 0 or last > param.max_voxels:
         raise ParameterError(
-            f"Pillars {param.first_voxel}..{last} are not inside the {param.max_voxels} that the buffers hold: "
+            f"Pillars {param.first_voxel}..{last} are outside the buffers' {param.max_voxels} pillars: "
             "correct first_voxel and voxel_count."
         )
 
@@ -146,10 +146,10 @@ def _check_constants(param: hbDSPPointCloudParam) -> None:
     for name in ("voxel_x", "voxel_y", "scale"):
         value = getattr(param, name)
         if not (math.isfinite(value) and value > 0):
-            raise ParameterError(f"{name} is {value}: allowed are finite numbers above 0.")
+            raise ParameterError(f"{name} is {value}: must be finite and above 0.")
     for name in ("grid_x", "grid_y"):
         if not 1 <= getattr(param, name) <= MAX_GRID:
-            raise ParameterError(f"{name} is {getattr(param, name)}: the grid has 1..{MAX_GRID} cells along an axis.")
+            raise ParameterError(f"{name} is {getattr(param, name)}: the grid must have 1..{MAX_GRID} cells per axis.")
 
 
 def _encode_points_step(param: hbDSPPointCloudParam, output: memoryview, tm: TileManager, path: Path) -> int:
@@ -186,7 +186,7 @@ def _encoding(compute: Compute, kind: int, dims: int, constants: Encoder) -> Wor
 
 
 def _rectangle(param: hbDSPPointCloudParam, *, slot_major: bool) -> Rectangle:
-    """The places of the pillars to convert."""
+    """Return the places of the pillars to convert."""
     if slot_major:
         return Rectangle(param.first_voxel, param.max_points, param.voxel_count, param.max_voxels)
     first, columns = param.first_voxel * param.max_points, param.voxel_count * param.max_points

@@ -1,13 +1,13 @@
 """The arithmetic of the point-cloud ops: pseudo-image coordinates, encoding and quantization of points.
 
-All of it is float32, each operation rounded on its own, so that every way of computing it gives the same bits:
+Everything is float32, each operation rounded separately, so that every way of computing it gives the same bits:
 
 - P0' = (P0 - back) / (front - back), P1' and P2' alike, P3' = (P3 - lower) / (upper - lower), P4' = P4
 - Q = clip(nearbyint(P' / scale), -128, 127), ties to even; NaN becomes 0
 - x cell = floor((P0 - back) / voxel_x), y cell = floor((P1 - right) / voxel_y)
 
-P4' is computed as (P4 - 0) / 1, which changes no bit. There is a compiled loop and, without numba, the same in
-numpy.
+P4' is computed as (P4 - 0) / 1, which does not change any bits. There is a compiled loop and, for when numba is not
+installed, the same in numpy.
 
 Source: DSP sample package guide (J5 OE 1.1.77), 10.4.5.4.1, feature encoding of CenterPoint.
 """
@@ -29,15 +29,15 @@ _NO_WORDS, _NO_PLACES = np.empty(0, np.int32), np.empty(0, np.int8)
 
 @dataclass(frozen=True)
 class Encoder:
-    """The constants of a parameter structure, as float32 arrays that the loop and numpy read alike.
+    """The constants of a parameter structure, as float32 arrays that both the loop and numpy read.
 
     Attributes:
-        lows: (5,) what is subtracted from each number of a point.
-        highs: (3,) ends of the ranges of x, y and z.
-        spans: (5,) what each difference is divided by.
-        cells: (4,) size of a cell along x and y, number of cells along x and y.
+        lows: (5,) subtracted from each number of a point.
+        highs: (3,) upper ends of the ranges of x, y and z.
+        spans: (5,) divisors of the differences.
+        cells: (4,) cell size along x and y, number of cells along x and y.
         scale: (1,) quantization scale.
-        all: (18,) all of them, in this order: one argument for the loop.
+        all: (18,) all of the above, in this order: one argument for the loop.
     """
 
     lows: NDArray[np.float32]
@@ -49,7 +49,7 @@ class Encoder:
 
     @classmethod
     def of(cls, param: hbDSPPointCloudParam) -> Encoder:
-        """The constants of a structure; it is not checked here. A program has few, so they are kept."""
+        """Return a structure's constants, which are not checked here. They are cached, as a program has only a few."""
         return _encoder(
             param.back,
             param.right,
@@ -77,13 +77,13 @@ def _encoder(*values: float) -> Encoder:
 
 
 def encode_points(points: NDArray[np.float32], words: NDArray[np.int32], constants: Encoder) -> None:
-    """Points to words.
+    """Encode points as words.
 
     Args:
         points: (n, 4) or (n, 5) float32, C order.
         words: (n, 2) or (n, 3) int32, C order: x cell << 16 | y cell, or NO_CELL for a point that is outside; four
-            int8, the first in the lowest byte; the fifth number's int8 in the lowest byte, the others 0.
-        constants: Of the parameter structure.
+            int8, the first in the lowest byte; the fifth number's int8 in the lowest byte, the other bytes 0.
+        constants: Constants of the parameter structure.
     """
     if _encode_compiled(points, words.reshape(-1), _NO_PLACES, constants):
         return
@@ -95,12 +95,12 @@ def encode_points(points: NDArray[np.float32], words: NDArray[np.int32], constan
 
 
 def encode_pillars(points: NDArray[np.float32], places: NDArray[np.int8], constants: Encoder) -> None:
-    """Places that hold points to places that hold their quantized numbers.
+    """Convert places that hold points to places that hold the points' quantized numbers.
 
     Args:
-        points: (n, 4) or (n, 5) float32, C order. A place is empty when its point is outside the range, as NaN is.
+        points: (n, 4) or (n, 5) float32, C order. A place is empty if its point is outside the range; NaN is outside.
         places: (n, 4) or (n, 5) int8, C order; an empty place becomes 0.
-        constants: Of the parameter structure.
+        constants: Constants of the parameter structure.
     """
     if not _encode_compiled(points, _NO_WORDS, places.reshape(-1), constants):
         is_empty = coordinates(points, constants) == NO_CELL
@@ -119,7 +119,7 @@ def quantize(points: NDArray[np.float32], constants: Encoder) -> NDArray[np.int8
 
 
 def coordinates(points: NDArray[np.float32], constants: Encoder) -> NDArray[np.int32]:
-    """The coordinate word of every point: (n,) int32."""
+    """Return the coordinate word of every point: (n,) int32."""
     position = points[:, :3]
     with np.errstate(all="ignore"):
         cells = (position[:, :2] - constants.lows[:2]) / constants.cells[:2]

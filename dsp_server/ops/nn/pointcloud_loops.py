@@ -1,9 +1,9 @@
-"""The loops of the point-cloud ops that numba compiles: encoding, the transpose, and whole frames of tiles of both.
+"""The point-cloud ops' loops, compiled by numba: encoding, the transpose, and whole frames of tiles of both.
 
-A frame makes as many calls as it has tiles and planes; from Python they cost several times what they compute. The
-compiled frame moves the same bytes through the same buffers of the same banks, in the order of the engine in
-`descriptors.py`, and spends the same modelled cycles. All three are in one file, because numba compiles a caller anew
-only when the caller's own file has changed.
+A frame makes a call per tile and plane; from Python these cost several times what they compute. The compiled frame
+moves the same bytes through the same buffers in the same banks, in the order of the engine in `descriptors.py`, and
+spends the same modeled cycles. All three are in one file because numba recompiles a caller only when the caller's own
+file has changed.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from hbrt.jit import Kernel
 
 BLOCK = 256
-"""Points that the compiled loop takes apart at a time: their numbers, by dimension, fit the host's first cache."""
+"""Points that the compiled loop splits at a time: their numbers, by dimension, fit in the host's L1 cache."""
 
 ROUNDER = np.float32(12582912.0)
-"""1.5 * 2^23: adding it and taking it away rounds what lies within 2^22 to a whole number, ties to even."""
+"""1.5 * 2^23: adding and subtracting it rounds anything within 2^22 to an integer, ties to even."""
 
 LOWEST, HIGHEST = np.float32(-128), np.float32(127)
 
-# Where the loops keep a block of points taken apart, and its quantized numbers: nothing else runs on a core while one
+# Where the loops keep a block of split points and its quantized numbers: nothing else runs on a core while a loop
 # does.
 LANES, QUANTIZED = np.empty((5, BLOCK), np.float32), np.empty((6, BLOCK), np.int32)
 
@@ -36,9 +36,9 @@ def encode(  # noqa: C901, PLR0912 - one dimension after the other, as on the ch
     lanes: NDArray[np.float32],
     quantized: NDArray[np.int32],
 ) -> None:
-    """Flat points to flat words, or to flat places when there are no words; one of the two is empty.
+    """Encode flat points as flat words or, if there are no words, as flat places; one of the two is empty.
 
-    Short straight loops, of which the compiler makes vectors: constant strides, a select for a condition, no call.
+    Short straight loops that the compiler vectorizes: constant strides, selects instead of branches, no calls.
     """
     lows, highs, spans, cells, scale = constants[:5], constants[5:8], constants[8:13], constants[13:17], constants[17]
     p0, p1, p2, p3, p4 = lanes[0], lanes[1], lanes[2], lanes[3], lanes[4]
@@ -71,14 +71,14 @@ def encode(  # noqa: C901, PLR0912 - one dimension after the other, as on the ch
             low, span = lows[d], spans[d]
             for i in range(n):
                 value = (lane[i] - low) / span / scale
-                clipped = value if value > LOWEST else LOWEST  # noqa: FURB136 - min and max are no vectors
+                clipped = value if value > LOWEST else LOWEST  # noqa: FURB136 - min and max do not vectorize
                 clipped = clipped if clipped < HIGHEST else HIGHEST  # noqa: FURB136
                 whole = np.int32((clipped + ROUNDER) - ROUNDER)
                 step[i] = whole if value == value else np.int32(0)  # noqa: PLR0124 - false for NaN
         if words.shape[0] == 0:
             out = places[first * dims : (first + n) * dims]
             for i in range(n):
-                keep = ~(coordinate[i] >> 31)  # 0 for no cell
+                keep = ~(coordinate[i] >> 31)  # 0 if there is no cell
                 for d in range(dims):
                     out[dims * i + d] = quantized[d, i] & keep
         elif dims == 5:
@@ -96,8 +96,8 @@ def encode(  # noqa: C901, PLR0912 - one dimension after the other, as on the ch
 
 @Kernel
 def take_plane(places: NDArray[np.int8], plane: NDArray[np.int8], dims: int, dim: int) -> None:
-    """One number of every place: flat (n * dims,) to (n,)."""
-    start = places[dim:]  # an index that might be negative would keep the loop from becoming vectors
+    """Extract one number of every place: flat (n * dims,) to (n,)."""
+    start = places[dim:]  # an index that might be negative would prevent vectorization
     if dims == 5:
         for i in range(plane.shape[0]):
             plane[i] = start[5 * i]
@@ -115,7 +115,7 @@ def move_rows(
     row_bytes: int,
     num_rows: int,
 ) -> None:
-    """What one descriptor moves. A slice's assignment would look for overlaps, and take ten times as long."""
+    """Move what one descriptor moves. Assigning a slice would check for overlaps, and take ten times as long."""
     for row in range(num_rows):
         row_to = to[row * to_pitch : row * to_pitch + row_bytes]
         row_from = source[row * source_pitch : row * source_pitch + row_bytes]
@@ -127,16 +127,16 @@ ENCODE_TO_WORDS, ENCODE_TO_PLACES, TAKE_PLANES = 0, 1, 2
 """What `frame` computes."""
 NOW, BUSY_UNTIL, FILLED = 0, 1, 2
 ISSUED, VECTORS, BUNDLED, ROWS_AFTER, MOVED, MOVING, WAITED, STATES = range(4, 12)
-"""Where in a frame's state what stands: cycles, the engine's end, the ends of ping's and pong's input; then what was
-done: descriptors, vectors, their instructions, rows after the first of a copy, bytes, cycles of the engine, of waits.
+"""Layout of a frame's state: cycles, the engine's end, the ends of ping's and pong's input; then the work done:
+descriptors, vectors, their instructions, rows after the first of a copy, bytes, cycles of the engine, of waits.
 """
 ISSUE, SETUP, ROW, BYTES_A_CYCLE, VECTOR_LANES, CYCLES_MILLI, BUNDLES_MILLI = range(7)
-"""Where in its costs what stands."""
+"""Layout of a frame's costs."""
 
 
 @Kernel
 def issue(state: NDArray[np.int64], costs: NDArray[np.int64], row_bytes: int, num_rows: int) -> int:
-    """Modelled end of a new descriptor, as `Idma.enqueue` has it."""
+    """Return the modeled end of a new descriptor, as `Idma.enqueue` does."""
     state[NOW] += costs[ISSUE]
     moving = (row_bytes * num_rows + costs[BYTES_A_CYCLE] - 1) // costs[BYTES_A_CYCLE]
     moving += costs[SETUP] + (num_rows - 1) * costs[ROW]
@@ -150,7 +150,7 @@ def issue(state: NDArray[np.int64], costs: NDArray[np.int64], row_bytes: int, nu
 
 @Kernel
 def wait(state: NDArray[np.int64], until: int) -> None:
-    """Let modelled time pass, as `CycleCounter.advance_to`."""
+    """Let modeled time pass, like `CycleCounter.advance_to`."""
     if until > state[NOW]:
         state[WAITED] += until - state[NOW]
         state[NOW] = until
@@ -174,27 +174,27 @@ def frame(
     lanes: NDArray[np.float32],
     quantized: NDArray[np.int32],
 ) -> None:
-    """Tiles `span` of a rectangle: each arrives, is computed once for each output, and leaves; then the next arrives.
+    """Process the tiles `span` of a rectangle: each arrives, is computed once per output, leaves; then the next.
 
     Bytes move when their descriptor is issued, not when it ends: no code reads them in between.
 
     Args:
         source: DDR.
-        target: DDR: the outputs, one behind the other.
-        ping_in: TCM, bank 0, for what arrives.
+        target: DDR: the outputs, one after the other.
+        ping_in: TCM, bank 0, for arriving data.
         pong_in: The same in bank 1.
-        ping_out: TCM, bank 0, for what leaves.
+        ping_out: TCM, bank 0, for leaving data.
         pong_out: The same in bank 1.
         shape: First place, rows, columns, pitch of the rectangle; rows and columns of a tile.
-        sizes: Bytes of a place in the source and in an output, outputs, bytes from one output to the next.
-        span: The first tile, and the one after the last. What is not the first of a frame continues from `state`.
+        sizes: Bytes of a place in the source and in an output; number of outputs; bytes from one output to the next.
+        span: The first tile, and the one after the last. If not the first of a frame, it continues from `state`.
         work: What to compute; dims.
-        costs: See ISSUE: modelled cycles of an issue, of a descriptor, of a row after the first; bytes a cycle; lanes
-            of a vector, and for each, in thousandths, cycles and instructions.
-        state: See NOW; changed.
-        constants: As for `encode`.
-        lanes: As for `encode`.
-        quantized: As for `encode`.
+        costs: See ISSUE: modeled cycles per issue, per descriptor, per row after the first; bytes per cycle; lanes per
+            vector, and cycles and instructions per vector, in thousandths.
+        state: See NOW; updated.
+        constants: See `encode`.
+        lanes: See `encode`.
+        quantized: See `encode`.
     """
     first, rows, columns, pitch, tile_rows, tile_columns = shape
     in_bytes, out_bytes, outputs, output_stride = sizes

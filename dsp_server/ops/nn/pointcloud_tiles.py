@@ -1,11 +1,11 @@
-"""Rectangles of places through TCM: what the pillar steps of the point-cloud ops pass over.
+"""Rectangles of places through TCM, as processed by the pillar steps of the point-cloud ops.
 
-A place is what one point of one pillar takes. Slot-major, the places of some pillars are a rectangle: a row a slot,
-with a pitch of max_voxels places. Pillar-major they are one row. A tile is a rectangle, too, and iDMA
-moves it row by row.
+A place is what one point of one pillar occupies. In slot-major order, the places of some pillars form a rectangle: one
+row per slot, with a pitch of max_voxels places. In pillar-major order they form one row. A tile is also a rectangle,
+and iDMA moves it row by row.
 
-A tile arrives once and is computed once for each output, as in the manual: the transpose brings five numbers of a place
-and takes one of them away, five times over. That is why its shares of a bank are 5:1.
+A tile arrives once and is computed once per output, as in the manual: the transpose brings in five numbers per place
+and takes out one of them, five times. That is why its shares of a bank are 5:1.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from dsp_server.hardware.tile_manager import TileManager
 
 Compute: TypeAlias = Callable[[NDArray[Any], NDArray[Any], int], object]
-"""compute(tile of the input, tile of the output, which output): flat arrays of the numbers of n places."""
+"""compute(input tile, output tile, output number): flat arrays of the numbers of n places."""
 
 
 class Work(NamedTuple):
-    """What to compute on each tile: as a function, and as the compiled frame knows it.
+    """What to compute on each tile: as a function, and in the form that the compiled frame needs.
 
     Attributes:
-        compute: Charges no cycles.
+        compute: The function; charges no cycles.
         kind: ENCODE_TO_WORDS, ENCODE_TO_PLACES or TAKE_PLANES of pointcloud_loops.
-        dims: Numbers of a point.
-        constants: Of the encoding; not read by TAKE_PLANES.
-        lanes: Places in a vector of the core.
-        loop: What that many places cost.
+        dims: Number of values per point.
+        constants: Constants of the encoding; not read by TAKE_PLANES.
+        lanes: Places per vector of the core.
+        loop: Cost of one such vector.
     """
 
     compute: Compute
@@ -52,12 +52,12 @@ class Work(NamedTuple):
     loop: LoopCost
 
     def charge(self, places: int) -> None:
-        """Spend the modelled cycles of so many places."""
+        """Spend the modeled cycles for this many places."""
         cycles.current().charge_loop(-(-places // self.lanes), self.loop)
 
 
 TILES_A_CALL = 16
-"""Tiles of a compiled frame that no signal interrupts, so that an urgent task does not wait for all of them."""
+"""Tiles of a compiled frame between signals, so that an urgent task need not wait for all of them."""
 ENGINE_COSTS = (
     cycles.IDMA_ISSUE_CYCLES,
     cycles.IDMA_SETUP_CYCLES,
@@ -75,7 +75,7 @@ class Rectangle(NamedTuple):
     pitch: int
 
     def cut(self, most_places: int) -> Iterator[Rectangle]:
-        """Rectangles of at most so many places that cover this one."""
+        """Yield rectangles of at most this many places that cover this one."""
         rows, columns = self.tile(most_places)
         for row in range(0, self.rows, rows):
             for column in range(0, self.columns, columns):
@@ -87,17 +87,17 @@ class Rectangle(NamedTuple):
                 )
 
     def tile(self, most_places: int) -> tuple[int, int]:
-        """Rows and columns of the largest of its tiles."""
+        """Return rows and columns of the largest of its tiles."""
         columns = min(max(self.columns, 1), most_places)
         return most_places // columns, columns
 
     def extent(self, place_bytes: int) -> slice:
-        """Bytes of a buffer from this rectangle's first place to its last one's end."""
+        """Return the bytes of a buffer from the start of this rectangle's first place to the end of its last."""
         places = (self.rows - 1) * self.pitch + self.columns
         return slice(self.first * place_bytes, (self.first + places) * place_bytes)
 
     def shape(self, place_bytes: int, *, fetches: bool) -> Shape | None:
-        """How iDMA moves it between DDR and a tile without gaps; None for a flat copy."""
+        """Return how iDMA moves it between DDR and a tile without gaps; None for a flat copy."""
         if self.rows == 1:
             return None
         row_bytes, pitch_bytes = self.columns * place_bytes, self.pitch * place_bytes
@@ -114,19 +114,19 @@ def run_rectangle(
     most_places: int,
     work: Work,
 ) -> None:
-    """Pass over a rectangle: by ping-pong, ping in bank 0, pong in bank 1, or straight from DDR row by row.
+    """Process a rectangle: by ping-pong, with ping in bank 0 and pong in bank 1, or straight from DDR row by row.
 
     Args:
-        tm: Tile manager of the core.
+        tm: The core's tile manager.
         path: Through TCM, or straight from DDR; the results are the same.
         source: (places, k) in DDR.
         target: (outputs, places, m) in DDR.
-        rectangle: The places to compute; those of an output that lie elsewhere keep what they are.
-        most_places: Places of a tile; fewer when a bank has less room.
-        work: Done for each tile and each output, in order.
+        rectangle: The places to compute; other places of the outputs are left unchanged.
+        most_places: Maximum number of places per tile; fewer if a bank has less room.
+        work: What to do for each tile and each output, in order.
 
     Raises:
-        OutOfTcm: a bank has no room for one place.
+        OutOfTcm: not even one place fits in a bank.
     """
     if not rectangle.rows * rectangle.columns:
         return
@@ -170,7 +170,7 @@ def _by_ping_pong(
 
 
 class Buffers(NamedTuple):
-    """TCM of a frame: ping in bank 0 and pong in bank 1, for what arrives and for what leaves."""
+    """A frame's TCM buffers: ping in bank 0 and pong in bank 1, for arriving and for leaving data."""
 
     ins: list[memoryview]
     outs: list[memoryview]
@@ -179,7 +179,7 @@ class Buffers(NamedTuple):
 def tile_by_tile(
     source: NDArray[Any], target: NDArray[Any], tiles: list[Rectangle], buffers: Buffers, work: Work
 ) -> None:
-    """A frame by the engine, with a call for each descriptor."""
+    """Run a frame on the engine, with one call per descriptor."""
     in_bytes, out_bytes = source[0].nbytes, target[0][0].nbytes
     read_from, write_to = source.data.cast("B"), [output.data.cast("B") for output in target]
     idma, (ins, outs) = current(), buffers
@@ -198,7 +198,7 @@ def tile_by_tile(
         for number, tile in enumerate(tiles):
             turn = number % 2
             places = tile.rows * tile.columns
-            idma.wait(filled[turn])  # the bank's last outgoing transfer was issued earlier, so it is done too
+            idma.wait(filled[turn])  # the bank's last outgoing transfer was issued earlier, so it is also done
             tile_in = all_in[turn][: places * in_bytes // source.itemsize]
             tile_out = all_out[turn][: places * out_bytes // target.itemsize]
             results, shape = outs[turn][: places * out_bytes], tile.shape(out_bytes, fetches=False)
@@ -211,7 +211,7 @@ def tile_by_tile(
                 left = idma.enqueue(output[extent], results, shape)
             filled[turn] = fetch(number + 2)
     finally:
-        idma.wait_all()  # before the buffers go
+        idma.wait_all()  # before the buffers are freed
 
 
 def at_once(
@@ -223,7 +223,7 @@ def at_once(
     buffers: Buffers,
     work: Work,
 ) -> None:
-    """The same frame compiled: the same bytes in the same places of the same banks, the same modelled cycles."""
+    """Run the same frame compiled: the same bytes in the same places of the same banks, the same modeled cycles."""
     idma, tile = current(), rectangle.tile(most_places)
     state = np.zeros(STATES, np.int64)
     state[NOW], state[BUSY_UNTIL] = idma.counter.cycles, idma.busy_until

@@ -1,7 +1,7 @@
-"""What quantize and dequantize share: their parameters, checked, as a scale and a zero point per channel.
+"""What quantize and dequantize share: their parameters, checked, as one scale and zero point per channel.
 
-SHIFT needs no arithmetic of its own: with scale = 2^-shift and zero_point = 0, x * 2^shift is x / scale and
-y / 2^shift is (y - zero_point) * scale, to the last bit of float32, because both are powers of two.
+SHIFT needs no arithmetic of its own: with scale = 2^-shift and zero_point = 0, x / scale equals x * 2^shift, and
+(y - zero_point) * scale equals y / 2^shift, to the last bit of float32, because both are powers of two.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ LONGEST_PERIOD = 1 << 18
 LONGEST_TILE = 1 << 15
 QuantiParam: TypeAlias = hbDSPQuantizeParam | hbDSPDequantizeParam
 Load = Callable[[int, int, np.dtype[Any]], NDArray[Any] | None]
-"""(physical address, count, dtype) -> the array there, or None when the range cannot be mapped."""
+"""(physical address, count, dtype) -> the array there, or None if the range cannot be mapped."""
 
 Rule = tuple[NDArray[np.float32], NDArray[np.int32]]
-"""Scales and zero points, one per channel, or a single one for the whole tensor."""
+"""Scales and zero points: one per channel, or a single one for the whole tensor."""
 
 FLAGS = HB_DSP_QUANTI_ROUND_HALF_AWAY | HB_DSP_QUANTI_DDR_PATH | HB_DSP_QUANTI_ZERO_POINT_LAST
 FLOAT32 = np.dtype(np.float32)
@@ -46,12 +46,12 @@ DTYPES: dict[int, np.dtype[Any]] = {number: np.dtype(name) for number, name in Q
 
 
 class Channels(Generic[Value]):
-    """values[(i // inner) % len(values)] for the elements i of a tensor; a single value stands for them all.
+    """values[(i // inner) % len(values)] for each element i of a tensor; a single value applies to all elements.
 
     Args:
         values: (channels,).
-        inner: Elements of a channel that lie next to each other: the product of the dimensions after the axis.
-        count: Elements of the tensor.
+        inner: Number of consecutive elements of one channel: the product of the dimensions after the axis.
+        count: Number of elements in the tensor.
     """
 
     def __init__(self, values: NDArray[Value], inner: int, count: int) -> None:
@@ -60,12 +60,12 @@ class Channels(Generic[Value]):
         self._period = len(values) * inner
         self._written: NDArray[Value] | None = None
         if len(values) > 1 and 0 < self._period <= LONGEST_PERIOD:  # 0: a dimension after the axis is empty
-            # Written out once, and longer than the period by a tile, so that every tile is a slice of it.
+            # Written out once, one tile longer than the period, so that every tile is a slice of it.
             longest = min(count, LONGEST_TILE)
             self._written = np.tile(np.repeat(values, inner), 1 + -(-longest // self._period))
 
     def of(self, first: int, count: int) -> NDArray[Value]:
-        """Values of the elements [first, first + count): (count,), or (1,) when there is only one value."""
+        """Return the values for elements [first, first + count): (count,), or (1,) if there is only one value."""
         if len(self.values) == 1:
             return self.values
         if self._written is not None and count <= LONGEST_TILE:
@@ -79,7 +79,7 @@ class Channels(Generic[Value]):
 
 @dataclass(frozen=True)
 class Plan:
-    """A checked parameter structure: the divisor or factor, and the offset, of each of `count` elements."""
+    """A checked parameter structure: the divisor or factor, and the offset, for each of `count` elements."""
 
     count: int
     dtype: np.dtype[Any]
@@ -91,22 +91,22 @@ class Plan:
 
 
 def plan(param: QuantiParam, load: Load) -> Plan | None:
-    """Checks a parameter structure and reads the arrays that it points to.
+    """Check a parameter structure and read the arrays that it points to.
 
     Returns:
-        The plan, or None when an array cannot be mapped.
+        The plan, or None if an array cannot be mapped.
 
     Raises:
-        ParameterError: a field has a value that no tensor can have; the text names the field and the value.
+        ParameterError: a field has a value that no tensor can have; the text has the field and the value.
     """
     shape = _shape(param)
     if param.tensor_type not in DTYPES:
         known = ", ".join(f"{number} {dtype.name}" for number, dtype in DTYPES.items())
         raise ParameterError(f"tensor_type {param.tensor_type} is not a quantized type: use one of {known}.")
     if param.flags & ~FLAGS:
-        raise ParameterError(f"flags {param.flags:#x} has bits that mean nothing: clear the structure before use.")
+        raise ParameterError(f"flags {param.flags:#x} has unknown bits set: clear the structure before use.")
     if param.quanti_type not in RULES:
-        raise ParameterError(f"quanti_type {param.quanti_type} is not a rule: use 1 (SHIFT) or 2 (SCALE).")
+        raise ParameterError(f"Unknown quanti_type {param.quanti_type}: use 1 (SHIFT) or 2 (SCALE).")
     dtype = DTYPES[param.tensor_type]
     per_tensor = param.axis == HB_DSP_QUANTI_PER_TENSOR
     rule = RULES[param.quanti_type](param, 1 if per_tensor else shape[param.axis], dtype, load)
@@ -127,13 +127,13 @@ def plan(param: QuantiParam, load: Load) -> Plan | None:
 
 def _shape(param: QuantiParam) -> tuple[int, ...]:
     if not 1 <= param.dimension_count <= MAX_DIMENSIONS:
-        raise ParameterError(f"dimension_count is {param.dimension_count}: give between 1 and {MAX_DIMENSIONS}.")
+        raise ParameterError(f"Invalid dimension_count {param.dimension_count}: must be 1 to {MAX_DIMENSIONS}.")
     shape = tuple(param.shape[: param.dimension_count])
     if min(shape) < 0:
-        raise ParameterError(f"shape {shape} has a negative dimension: give the tensor's own.")
+        raise ParameterError(f"shape {shape} has a negative dimension.")
     if not HB_DSP_QUANTI_PER_TENSOR <= param.axis < len(shape):
         raise ParameterError(
-            f"axis {param.axis} is not a dimension of shape {shape}: give 0..{len(shape) - 1}, "
+            f"axis {param.axis} is out of range for shape {shape}: use 0..{len(shape) - 1}, "
             f"or {HB_DSP_QUANTI_PER_TENSOR} for one scale for the whole tensor."
         )
     return shape
@@ -156,7 +156,7 @@ def _scale_rule(param: QuantiParam, channels: int, dtype: np.dtype[Any], load: L
 
 
 def _shift_rule(param: QuantiParam, channels: int, dtype: np.dtype[Any], load: Load) -> Rule | None:
-    del dtype  # a shift has no zero point to hold against the type's range
+    del dtype  # a shift has no zero point to check against the type's range
     shifts: NDArray[Any] | None = np.array([param.shift], INT32)
     if param.axis != HB_DSP_QUANTI_PER_TENSOR:
         shifts = load(param.shift_data, channels, INT32)
@@ -169,11 +169,11 @@ def _shift_rule(param: QuantiParam, channels: int, dtype: np.dtype[Any], load: L
 def _refuse(what: str, values: NDArray[Any], wrong: NDArray[np.bool_], allowed: str) -> None:
     if wrong.any():
         channel = int(wrong.argmax())
-        raise ParameterError(f"The {what} of channel {channel} is {values[channel]}: allowed are {allowed}.")
+        raise ParameterError(f"The {what} of channel {channel} is {values[channel]}: must be {allowed}.")
 
 
 RULES: dict[int, Callable[[QuantiParam, int, np.dtype[Any], Load], Rule | None]] = {
     QUANTI_SHIFT: _shift_rule,
     QUANTI_SCALE: _scale_rule,
 }
-"""How each hbDNNQuantiType gets its scales and zero points; 0, NONE, leaves a tensor as it is."""
+"""How each hbDNNQuantiType gets its scales and zero points; 0, NONE, leaves a tensor unchanged."""

@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from dsp_server.hardware.tile_manager import TileManager
 
 QUANTIZE = Operations(load=1, divide=1, alu=4, pack=1, store=1)
-"""For 16 values: division, add, round, two of clip, pack."""
+"""Per 16 values: division, add, round, two of clip, pack."""
 DEQUANTIZE = Operations(load=1, alu=2, mul=1, store=1)
-"""For 16 values: convert, subtract, multiply."""
+"""Per 16 values: convert, subtract, multiply."""
 
 
 def hb_dsp_quantize(input: memoryview, output: memoryview, tm: TileManager) -> int:
-    """Quantizes the float32 tensor that an hbDSPQuantizeParam describes into the output block.
+    """Quantize the float32 tensor described by an hbDSPQuantizeParam, writing to the output block.
 
     Returns:
-        0; HB_ERR_MMAP_FAILED when a range that the structure points to does not lie in one live block.
+        0; HB_ERR_MMAP_FAILED if a range that the structure points to is not inside a single live block.
 
     Raises:
-        ParameterError: a field of the structure is wrong, or the output block is too small or overlaps the input.
-        OutOfTcm: the banks have no room for a tile.
+        ParameterError: a field of the structure is invalid, or the output block is too small or overlaps the input.
+        OutOfTcm: a tile does not fit in the banks.
     """
     param = read_param(hbDSPQuantizeParam, input)
     todo = plan(param, array_at)
@@ -60,14 +60,14 @@ def hb_dsp_quantize(input: memoryview, output: memoryview, tm: TileManager) -> i
 
 
 def hb_dsp_dequantize(input: memoryview, output: memoryview, tm: TileManager) -> int:
-    """Turns the quantized tensor that an hbDSPDequantizeParam describes into float32 in the output block.
+    """Convert the quantized tensor described by an hbDSPDequantizeParam to float32 in the output block.
 
     Returns:
-        0; HB_ERR_MMAP_FAILED when a range that the structure points to does not lie in one live block.
+        0; HB_ERR_MMAP_FAILED if a range that the structure points to is not inside a single live block.
 
     Raises:
-        ParameterError: a field of the structure is wrong, or the output block is too small or overlaps the input.
-        OutOfTcm: the banks have no room for a tile.
+        ParameterError: a field of the structure is invalid, or the output block is too small or overlaps the input.
+        OutOfTcm: a tile does not fit in the banks.
     """
     param = read_param(hbDSPDequantizeParam, input)
     todo = plan(param, array_at)

@@ -1,4 +1,4 @@
-"""softmax, command 0x400: m = max(x), e = exp(x - m), s = sum(e), y = e * (1 / s), a row of float32."""
+"""softmax, command 0x400: m = max(x), e = exp(x - m), s = sum(e), y = e * (1 / s), for one row of float32."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ __all__ = ["hb_dsp_softmax", "make_softmax", "set_path", "softmax_row"]
 FLOAT32 = np.dtype(np.float32)
 FIND_LARGEST = Operations(load=1, alu=1)
 EXPONENTIATE = Operations(load=9, store=1, alu=15, mul=11, pack=2, move=4)
-"""exp as the guide writes it, and the sum: range reduction, a polynomial of degree 6 with its coefficients, scaling."""
+"""exp as in the guide, and the sum: range reduction, a polynomial of degree 6 with its coefficients, scaling."""
 NORMALIZE = Operations(load=1, store=1, mul=1)
 ALL_PASSES = FIND_LARGEST.plus(EXPONENTIATE).plus(NORMALIZE)
 
 
 def softmax_row(tm: TileManager, path: Path, source: NDArray[np.float32], target: NDArray[np.float32]) -> None:
-    """Softmax of a row in DDR into another, in three passes; one that fits a bank of TCM is brought there once for all.
+    """Compute softmax of a row in DDR in three passes; a row that fits in a TCM bank is brought there only once.
 
-    The vendor's exp clips its argument to [-128, 127]. It is left out here, as no result can show it: x - m is
-    never above 0, and exp(-128) is 0 in float32. The difference, exp and the sum are formed in float64, e and
-    1 / s rounded to float32: a normal result has a relative error of at most 3 * 2^-24, at any length.
+    The vendor's exp clips its argument to [-128, 127]. That is omitted here, as it cannot affect any result: x - m is
+    never above 0, and exp(-128) is 0 in float32. The difference, exp and the sum are computed in float64, e and 1 / s
+    are rounded to float32: a normal result has a relative error of at most 3 * 2^-24, at any length.
 
     Args:
-        tm: Tile manager of the core.
+        tm: The core's tile manager.
         path: Through TCM, or straight from DDR; the result is the same.
         source: (n,) float32.
         target: (n,) float32; may be `source`.
@@ -64,7 +64,7 @@ def softmax_row(tm: TileManager, path: Path, source: NDArray[np.float32], target
 
 
 def softmax_in_place(values: NDArray[Any]) -> None:
-    """All three passes over a row that lies in one tile, (n,) float32."""
+    """Do all three passes over a row that is in one tile, (n,) float32."""
     factor = np.float32(1.0 / math.fsum(_exponentiate(values, np.maximum.reduce(values), values)))
     np.multiply(values, factor, out=values)
     charge(len(values), ALL_PASSES)
@@ -77,7 +77,7 @@ def _tile_by_tile(tm: TileManager, path: Path, source: NDArray[np.float32], targ
 
     def find_largest(values: NDArray[Any], _: NDArray[Any], _first: int) -> None:
         nonlocal largest
-        largest = np.maximum(largest, values.max())  # a NaN stays, unlike with max()
+        largest = np.maximum(largest, values.max())  # keeps NaN, unlike max()
         charge(len(values), FIND_LARGEST)
 
     def exponentiate(values: NDArray[Any], results: NDArray[Any], _first: int) -> None:
@@ -95,7 +95,7 @@ def _tile_by_tile(tm: TileManager, path: Path, source: NDArray[np.float32], targ
 
 
 def _exponentiate(values: NDArray[Any], largest: np.float32, results: NDArray[Any]) -> list[float]:
-    """Write exp(values - largest) to `results`; the sums of its blocks."""
+    """Write exp(values - largest) to `results`; return the sums of its blocks."""
     exponentials = np.subtract(values, largest, dtype=np.float64)
     np.exp(exponentials, out=exponentials)
     results[:] = exponentials
@@ -107,30 +107,30 @@ def _exponentiate(values: NDArray[Any], largest: np.float32, results: NDArray[An
 
 
 def make_softmax(path: Path | None = None) -> Callable[[memoryview, memoryview, TileManager], int]:
-    """The softmax op with a fixed path to its data; its structure has no room for a choice by the caller.
+    """Make the softmax op with a fixed path to its data; its structure has no room for the caller to choose one.
 
     Args:
-        path: "ping_pong", "ddr", or None for what `set_path` says at each call.
+        path: "ping_pong", "ddr", or None to use what `set_path` says at each call.
 
     Raises:
-        ValueError: another path.
+        ValueError: an unknown path.
     """
     fixed = None if path is None else checked_path(path)
 
     def hb_dsp_softmax(input: memoryview, output: memoryview, tm: TileManager) -> int:
-        """Softmax of the row that an hbDSPSoftmaxParam points to, into the output block.
+        """Compute softmax of the row that an hbDSPSoftmaxParam points to, writing to the output block.
 
         Returns:
-            0; HB_ERR_MMAP_FAILED when the row does not lie in one live block.
+            0; HB_ERR_MMAP_FAILED if the row is not inside a single live block.
 
         Raises:
             ParameterError: data_size is negative or not a multiple of 4, the address is not aligned, the output
-                block is too small, or the two blocks overlap without being the same.
-            OutOfTcm: the banks have no room for a tile.
+                block is too small, or the two blocks overlap but are not identical.
+            OutOfTcm: a tile does not fit in the banks.
         """
         param = read_param(hbDSPSoftmaxParam, input)
         if param.data_size < 0 or param.data_size % FLOAT32.itemsize:
-            raise ParameterError(f"data_size is {param.data_size} bytes: give 4 for each float32 value.")
+            raise ParameterError(f"Invalid data_size {param.data_size}: must be 4 bytes per float32 value.")
         count = param.data_size // FLOAT32.itemsize
         source = array_at(param.input, count, FLOAT32)
         if source is None:

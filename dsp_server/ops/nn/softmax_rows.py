@@ -1,7 +1,7 @@
-"""softmax of many rows, command 0x405: what one call of 0x400 does to a row, to each row of a matrix, in one call.
+"""softmax of many rows, command 0x405: does to each row of a matrix what 0x400 does to a row, in a single call.
 
-The emulator's choice, for programs that would make a thousand calls for a thousand rows. Command 0x400 stays as the
-manual has it, and stays the softmax of the board: an image that registers its own there has it called for each row.
+The emulator's choice, for programs that would otherwise make a thousand calls for a thousand rows. Command 0x400 stays
+as in the manual, and defines the board's softmax: if an image registers its own there, that is called for each row.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ if TYPE_CHECKING:
 
 
 def hb_dsp_softmax_rows(input: memoryview, output: memoryview, tm: TileManager) -> int:
-    """Softmax of each row of the matrix that an hbDSPSoftmaxRowsParam points to, into the output block.
+    """Compute softmax of each row of the matrix that an hbDSPSoftmaxRowsParam points to, writing to the output block.
 
     Returns:
-        0; HB_ERR_MMAP_FAILED when the matrix does not lie in one live block; what the image's own softmax returned for
-        a row, other than 0.
+        0; HB_ERR_MMAP_FAILED if the matrix is not inside a single live block; any non-zero value that the image's own
+        softmax returned for a row.
 
     Raises:
         ParameterError: data_size is negative or not a multiple of 4, rows is negative, the address is not aligned, the
-            output block is too small, or the two blocks overlap without being the same.
-        OutOfTcm: the banks have no room for a tile.
+            output block is too small, or the two blocks overlap but are not identical.
+        OutOfTcm: a tile does not fit in the banks.
     """
     param = read_param(hbDSPSoftmaxRowsParam, input)
     if param.data_size < 0 or param.data_size % FLOAT32.itemsize:
-        raise ParameterError(f"data_size is {param.data_size} bytes: give 4 for each float32 value of a row.")
+        raise ParameterError(f"Invalid data_size {param.data_size}: must be 4 bytes per float32 value of a row.")
     if param.rows < 0:
-        raise ParameterError(f"rows is {param.rows}: give the number of rows, 0 or more.")
+        raise ParameterError(f"Invalid rows {param.rows}: must be 0 or more.")
     length = param.data_size // FLOAT32.itemsize
     source = array_at(param.input, param.rows * length, FLOAT32)
     if source is None:
@@ -72,10 +72,10 @@ def hb_dsp_softmax_rows(input: memoryview, output: memoryview, tm: TileManager) 
 
 
 def softmax_rows(tm: TileManager, path: Path, source: NDArray[np.float32], target: NDArray[np.float32]) -> None:
-    """Softmax of each row, equal to `softmax_row` to the bit; a tile holds as many rows as fit a bank.
+    """Compute softmax of each row, bit-identical to `softmax_row`; a tile holds as many rows as fit in a bank.
 
     Args:
-        tm: Tile manager of the core.
+        tm: The core's tile manager.
         path: Through TCM, or straight from DDR; the result is the same.
         source: (rows, n) float32 in DDR, C-contiguous.
         target: (rows, n) float32 in DDR, C-contiguous; may be `source`.
@@ -92,13 +92,13 @@ def softmax_rows(tm: TileManager, path: Path, source: NDArray[np.float32], targe
         row = np.dtype((np.float32, length))
         try:
             ping_pong(tm, source.data, target.data, _tile, in_dtype=row, in_place=True)
-        except OutOfTcm:  # of a single row: then each goes tile by tile
+        except OutOfTcm:  # for a single row: then do each row tile by tile
             for values, results in zip(source, target, strict=True):
                 softmax_row(tm, path, values, results)
 
 
 def _tile(values: NDArray[Any], results: NDArray[Any], _first: int) -> None:
-    """The three passes of `softmax_row` over (n, length) at once: the same sums, in the same order."""
+    """Do the three passes of `softmax_row` over (n, length) at once: the same sums in the same order."""
     exponentials = np.subtract(values, np.maximum.reduce(values, axis=1, keepdims=True), dtype=np.float64)
     np.exp(exponentials, out=exponentials)
     results[...] = exponentials
@@ -113,7 +113,7 @@ def _tile(values: NDArray[Any], results: NDArray[Any], _first: int) -> None:
 
 
 def _row_by_row(op: Op, param: hbDSPSoftmaxRowsParam, output: memoryview, tm: TileManager) -> int:
-    """Have the op that the image registered at 0x400 run each row, with blocks as its own call would give."""
+    """Call the op that the image registered at 0x400 for each row, with blocks as in a call for that row."""
     one = hbDSPSoftmaxParam(param.data_size)
     for row in range(param.rows):
         start = row * param.data_size

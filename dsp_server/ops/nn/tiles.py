@@ -1,8 +1,8 @@
 """What the NN ops share: their parameter block, their input in DDR, and a pass over it tile by tile.
 
-A pass hands each tile to `compute(values, results, first)`, in order. By ping-pong both arrays lie in TCM
-and iDMA moves them; straight from DDR they are pieces of the tensor itself, at the price of a stall a load.
-An op keeps the length of a tile out of its result: so both paths, and any size of TCM, give the same bits.
+A pass gives each tile to `compute(values, results, first)`, in order. With ping-pong both arrays are in TCM and iDMA
+moves them; straight from DDR they are slices of the tensor itself, at the cost of a stall per load. An op's result
+must not depend on the tile length, so both paths, and any size of TCM, give the same bits.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Path: TypeAlias = Literal["ping_pong", "ddr"]
 Compute: TypeAlias = Callable[[NDArray[Any], NDArray[Any], int], object]
 
 BLOCK_ELEMENTS = 1024
-"""Every tile but the last of a pass is a whole number of blocks; a sum taken by blocks fits any tile."""
+"""Every tile of a pass except the last is a whole number of blocks; a sum computed by blocks fits any tile."""
 
 DDR_TILE_ELEMENTS = 16 * BLOCK_ELEMENTS
-"""Elements a step straight from DDR: few enough for the host's cache, enough to hide Python's share."""
+"""Elements per step straight from DDR: few enough for the host's cache, enough to hide Python's overhead."""
 
 Param = TypeVar("Param", bound=ctypes.Structure)
 
@@ -41,34 +41,34 @@ _chosen: Path = "ping_pong"
 
 
 def set_path(path: Path | None) -> None:
-    """Chooses how the built-in NN ops of this core read their data from now on.
+    """Choose how this core's built-in NN ops read their data from now on.
 
     Args:
-        path: "ping_pong", through TCM by iDMA, as None; "ddr", straight from DDR.
+        path: "ping_pong" (through TCM by iDMA), as does None; "ddr", straight from DDR.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: any other value.
     """
-    global _chosen  # noqa: PLW0603 - one core a process
+    global _chosen  # noqa: PLW0603 - one core per process
     _chosen = "ping_pong" if path is None else checked_path(path)
 
 
 def current_path() -> Path:
-    """What `set_path` chose, or "ping_pong"."""
+    """Return what `set_path` chose, or "ping_pong"."""
     return _chosen
 
 
 def checked_path(path: str) -> Path:
-    """The path, when it is one; ValueError otherwise."""
+    """Return the path if it is valid; raise ValueError otherwise."""
     if path == "ping_pong":
         return "ping_pong"
     if path == "ddr":
         return "ddr"
-    raise ValueError(f"{path!r} is not a path to the data: use 'ping_pong' or 'ddr'.")
+    raise ValueError(f"Unknown data path {path!r}: use 'ping_pong' or 'ddr'.")
 
 
 def read_param(structure: type[Param], block: memoryview) -> Param:
-    """A copy of the parameter structure at the start of an input block.
+    """Return a copy of the parameter structure at the start of an input block.
 
     Raises:
         ParameterError: the block is shorter than the structure.
@@ -77,16 +77,16 @@ def read_param(structure: type[Param], block: memoryview) -> Param:
     if len(block) < size_bytes:
         raise ParameterError(
             f"The input block has {len(block)} bytes, but {structure.__name__} has {size_bytes}: "
-            "allocate a block of its size and fill the structure there."
+            "allocate a block of that size and fill in the structure there."
         )
     return structure.from_buffer_copy(block)
 
 
 def array_at(phy_addr: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any] | None:
-    """`count` elements in DDR, as a view of the bytes themselves; None when they cannot be mapped.
+    """Return `count` elements in DDR as a view of the bytes themselves; None if they cannot be mapped.
 
     Raises:
-        ParameterError: the address is not a multiple of the element's size; a real core hangs on such a pointer.
+        ParameterError: the address is not a multiple of the element size; a real core hangs on such a pointer.
     """
     if not count:
         return np.empty(0, dtype)
@@ -100,7 +100,7 @@ def array_at(phy_addr: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any] | 
 
 
 def output_array(block: memoryview, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The first `count` elements of an output block, as a view.
+    """Return the first `count` elements of an output block as a view.
 
     Raises:
         ParameterError: the block is too small.
@@ -115,12 +115,12 @@ def output_array(block: memoryview, count: int, dtype: np.dtype[Any]) -> NDArray
 
 
 def refuse_overlap(source: NDArray[Any], target: NDArray[Any]) -> None:
-    """Refuses a target that would overwrite input which a later tile still reads.
+    """Refuse a target that would overwrite input that a later tile still has to read.
 
     Raises:
-        ParameterError: source and target overlap, except for a target over its source, with no larger elements.
+        ParameterError: source and target overlap, unless the target overlays its source and has no larger elements.
     """
-    from_ = source.__array_interface__["data"][0]  # .ctypes costs several times as much
+    from_ = source.__array_interface__["data"][0]  # .ctypes is several times slower
     to = target.__array_interface__["data"][0]
     if from_ == to and target.itemsize <= source.itemsize:
         return
@@ -132,18 +132,18 @@ def refuse_overlap(source: NDArray[Any], target: NDArray[Any]) -> None:
 
 
 def run_pass(tm: TileManager, path: Path, source: NDArray[Any], target: NDArray[Any] | None, compute: Compute) -> None:
-    """Hands every tile of `source` to `compute(values, results, first)`, in order.
+    """Give every tile of `source` to `compute(values, results, first)`, in order.
 
     Args:
-        tm: Tile manager of the core.
+        tm: The core's tile manager.
         path: Through TCM, or straight from DDR.
         source: (n,) in DDR.
-        target: (n,) in DDR that gets the results; None for a pass that only reads (`results` is scratch).
-        compute: Gets both pieces of a tile and the index of its first element; charges its own cycles. The
-            results may lie over the values, so it reads all of them before it writes.
+        target: (n,) in DDR that receives the results; None for a pass that only reads (`results` is scratch).
+        compute: Receives both parts of a tile and the index of its first element; charges its own cycles. The
+            results may overlay the values, so it must read all of them before it writes.
 
     Raises:
-        OutOfTcm: the banks have no room for a tile of BLOCK_ELEMENTS.
+        OutOfTcm: a tile of BLOCK_ELEMENTS does not fit in the banks.
     """
     if path == "ping_pong":
         out_dtype = None if target is None else target.dtype
@@ -168,12 +168,12 @@ def run_pass(tm: TileManager, path: Path, source: NDArray[Any], target: NDArray[
 def run_at_once(
     tm: TileManager, source: NDArray[Any], target: NDArray[Any], compute: Callable[[NDArray[Any]], object]
 ) -> bool:
-    """Bring all of `source` into one tile, have `compute(values)` work on it in place, and send it to `target`.
+    """Bring all of `source` into one tile, have `compute(values)` work on it in place, and copy it to `target`.
 
-    For several passes over data that fits a bank: it crosses the bus once each way, and the host saves the frames.
+    For several passes over data that fits in a bank: it crosses the bus once each way, and the host saves the frames.
 
     Returns:
-        Whether it fits; else nothing was done.
+        Whether it fits; if not, nothing was done.
     """
     try:
         tile = tm.allocate(source.nbytes, XV_MEM_BANK_COLOR_0)
@@ -190,5 +190,5 @@ def run_at_once(
 
 
 def charge(elements: int, operations: Operations) -> None:
-    """Spends modelled cycles: these operations on each vector of 16 float32."""
+    """Spend modeled cycles: these operations for each vector of 16 float32."""
     cycles.current().charge_loop(-(-elements // cycles.LANES_F32), cycles.loop_cost(operations))

@@ -128,11 +128,11 @@ def test_arguments_that_do_not_fit(dsp_board: Board, arguments: dict[str, Any], 
 
 
 def test_what_only_the_op_can_refuse(dsp_board: Board) -> None:
-    with pytest.raises(OpFailedError, match=r"The scale of channel 2 is -1\.0: allowed are finite numbers above 0"):
+    with pytest.raises(OpFailedError, match=r"The scale of channel 2 is -1\.0: must be finite numbers above 0"):
         nn.quantize(dsp_board, normal(2, 3), [1, 2, -1], axis=1)
-    with pytest.raises(OpFailedError, match=r"The zero point of channel 0 is 200: allowed are -128\.\.127"):
+    with pytest.raises(OpFailedError, match=r"The zero point of channel 0 is 200: must be -128\.\.127"):
         nn.quantize(dsp_board, normal(2, 3), 1.0, 200)
-    with pytest.raises(OpFailedError, match=r"The shift of channel 0 is 127: allowed are 0\.\.126"):
+    with pytest.raises(OpFailedError, match=r"The shift of channel 0 is 127: must be 0\.\.126"):
         nn.quantize_shift(dsp_board, normal(2, 3), 127)
 
 

@@ -15,7 +15,7 @@ function time(ns) {
   return `${(ns / 1e3).toFixed(1)} µs`;
 }
 
-// What the modelled cycles of an op are for.
+// What an op's modeled cycles were spent on.
 function split(op) {
   if (!op.modelled_cycles) return "charged no cycles";
   const share = (part, whole) => `${Math.round(100 * part / whole)}%`;
@@ -31,10 +31,10 @@ const hex = number => "0x" + number.toString(16);
 const isDark = matchMedia("(prefers-color-scheme: dark)");
 const color = key => `hsl(${[...String(key)].reduce((sum, sign) => (sum * 31 + sign.charCodeAt(0)) % 360, 7)} 55% ${isDark.matches ? 62 : 45}%)`;
 
-// By which column each table is sorted, and which way: a click on a heading chooses.
+// Which column each table is sorted by, and in which direction: a click on a heading chooses.
 const sorts = {};
 
-// What a number is sorted by; the times of a table have one unit.
+// The value that a number is sorted by; all times in a table have the same unit.
 const SIZES = {KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, min: 60, h: 3600, d: 86400};
 function size(text) {
   const found = /([\d.,]+)\s*(\w*)/.exec(text);
@@ -70,7 +70,7 @@ function table(id, {columns, rows, empty}) {
   at(id).replaceChildren(body);
 }
 
-// An op that takes FAR_BEYOND times the median of its command, or MOST_SECONDS without one, is shown as hung.
+// An op that takes FAR_BEYOND times its command's median, or MOST_SECONDS if there is none, is shown as hung.
 const FAR_BEYOND = 100, MOST_SECONDS = 10, medians = new Map();
 const command = task => task.kind === "dsp" ? hex(task.cmd) : "model", key = task => `${command(task)} ${task.name}`;
 function isLate(runs) {
@@ -106,7 +106,7 @@ function showCores(cores) {
   }));
 }
 
-// The part of the timeline that is shown, in seconds: wheel zooms, dragging pans, a double click shows all again.
+// The visible part of the timeline, in seconds: the wheel zooms, dragging pans, a double click shows everything.
 let drawn = [], shown = null, view = {from: 0, to: 0}, dragged = null;
 function showTimeline(timeline, cores) {
   shown = {timeline, cores};
@@ -237,7 +237,7 @@ async function askForWaits() {
   try {
     const found = await (await fetch("waits.json")).json();
     if (found.error) { place.replaceChildren(node("p", found.error)); return; }
-    if (!found.chains.length) { place.replaceChildren(node("p", "No task is queued or running.")); return; }
+    if (!found.chains.length) { place.replaceChildren(node("p", "No tasks are queued or running.")); return; }
     place.replaceChildren(...found.chains.map(chain => {
       const line = node("div", undefined, `chain ${chain.verdict}`);
       line.append(node("div", chain.text, "text"));

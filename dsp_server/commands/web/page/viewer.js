@@ -95,7 +95,7 @@ function draw() {
       let end = -1;
       for (const slice of track.slices) {
         const left = Math.max(LEFT, x(slice.from)), right = Math.min(width, x(slice.to));
-        if (right < LEFT || left > width || (slice.depth === 0 && right < end + 0.3)) continue;  // covered by what is drawn
+        if (right < LEFT || left > width || (slice.depth === 0 && right < end + 0.3)) continue;  // already covered
         if (slice.depth === 0) end = right;
         box(pen, slice, left, track.top + slice.depth * ROW, Math.max(1, right - left), text, sought);
       }
@@ -138,7 +138,7 @@ function drawCounter(pen, track, x, width) {
   });
 }
 
-// The way of the task whose flow begins or ends in the selected slice.
+// The path of the task whose flow begins or ends in the selected slice.
 function drawFlow(pen, x) {
   const {slice, track} = selected;
   for (const path of flows.values()) {

@@ -183,7 +183,7 @@ def test_without_a_terminal_one_sample_is_printed(shell: Shell) -> None:
     shell.good("start")
     said = shell.good("top", "--interval", 0.1)
     assert said.startswith("Board default: 0 tasks/s; 0 running, 0 ready.\n")
-    assert "\nNo task ended in this interval.\n\nNo client is attached.\n" in said
+    assert "\nNo tasks ended in this interval.\n\nNo clients are attached.\n" in said
 
 
 def screen(width: int, age_s: float = 0.0) -> Text:

@@ -128,7 +128,7 @@ def test_without_opencv_the_sentence_names_the_extra() -> None:
     assert answer.returncode == 1
     last = answer.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError: The CV ops need OpenCV, which this Python does not have (")
-    assert last.endswith("pip install '.[cv]' in its clone, and start the board again.")
+    assert last.endswith("pip install '.[cv]' in its clone, and restart the board.")
 
 
 def test_an_opencv_that_cannot_be_mapped_is_not_called_missing(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_an_opencv_that_cannot_be_mapped_is_not_called_missing(tmp_path: Path) -
         [sys.executable, "-c", check], check=False, capture_output=True, text=True, timeout=PATIENCE_S
     )
     last = answer.stderr.strip().splitlines()[-1]
-    assert last.startswith(f"ImportError: The CV ops need OpenCV, which is installed and cannot be loaded ({reason}).")
+    assert last.startswith(f"ImportError: The CV ops need OpenCV, which is installed but cannot be loaded ({reason}).")
     assert last.endswith("larger ulimit -v.")
 
 

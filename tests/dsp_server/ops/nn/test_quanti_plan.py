@@ -136,41 +136,41 @@ def test_an_array_that_cannot_be_mapped(fields: dict[str, int]) -> None:
     assert plan(param(3, **fields), load) is None
 
 
-AXES = "give 0..1, or -1 for one scale for the whole tensor."
+AXES = "use 0..1, or -1 for one scale for the whole tensor."
 TYPES = "use one of 8 int8, 9 uint8, 11 int16, 12 uint16, 14 int32."
 
 
 @each(
     "fields, message",
     [
-        ({"scale": 0.0}, "The scale of channel 0 is 0.0: allowed are finite numbers above 0."),
-        ({"scale": -1.0}, "The scale of channel 0 is -1.0: allowed are finite numbers above 0."),
-        ({"scale": float("nan")}, "The scale of channel 0 is nan: allowed are finite numbers above 0."),
-        ({"scale": float("inf")}, "The scale of channel 0 is inf: allowed are finite numbers above 0."),
+        ({"scale": 0.0}, "The scale of channel 0 is 0.0: must be finite numbers above 0."),
+        ({"scale": -1.0}, "The scale of channel 0 is -1.0: must be finite numbers above 0."),
+        ({"scale": float("nan")}, "The scale of channel 0 is nan: must be finite numbers above 0."),
+        ({"scale": float("inf")}, "The scale of channel 0 is inf: must be finite numbers above 0."),
         (
             {"zero_point": 128},
-            "The zero point of channel 0 is 128: allowed are -128..127, the range of int8.",
+            "The zero point of channel 0 is 128: must be -128..127, the range of int8.",
         ),
         (
             {"axis": 1, "scale_data": 0x100, "zero_point_data": 0x200, "tensor_type": 9},
-            "The zero point of channel 1 is -2: allowed are 0..255, the range of uint8.",
+            "The zero point of channel 1 is -2: must be 0..255, the range of uint8.",
         ),
-        ({"quanti_type": 1, "shift": 127}, "The shift of channel 0 is 127: allowed are 0..126."),
-        ({"quanti_type": 1, "shift": -1}, "The shift of channel 0 is -1: allowed are 0..126."),
-        ({"quanti_type": 0}, "quanti_type 0 is not a rule: use 1 (SHIFT) or 2 (SCALE)."),
+        ({"quanti_type": 1, "shift": 127}, "The shift of channel 0 is 127: must be 0..126."),
+        ({"quanti_type": 1, "shift": -1}, "The shift of channel 0 is -1: must be 0..126."),
+        ({"quanti_type": 0}, "Unknown quanti_type 0: use 1 (SHIFT) or 2 (SCALE)."),
         (
             {"axis": 2},
-            f"axis 2 is not a dimension of shape (2, 3): {AXES}",
+            f"axis 2 is out of range for shape (2, 3): {AXES}",
         ),
         (
             {"axis": -2},
-            f"axis -2 is not a dimension of shape (2, 3): {AXES}",
+            f"axis -2 is out of range for shape (2, 3): {AXES}",
         ),
         (
             {"tensor_type": 13},
             f"tensor_type 13 is not a quantized type: {TYPES}",
         ),
-        ({"flags": 0x10}, "flags 0x10 has bits that mean nothing: clear the structure before use."),
+        ({"flags": 0x10}, "flags 0x10 has unknown bits set: clear the structure before use."),
     ],
 )
 def test_a_wrong_field_is_named_with_its_value(fields: dict[str, Any], message: str) -> None:
@@ -187,7 +187,7 @@ def with_dimensions(count: int) -> hbDSPQuantizeParam:
 
 @each("count", [-1, 0, 9])
 def test_a_wrong_number_of_dimensions(count: int) -> None:
-    with pytest.raises(ValueError, match=f"^dimension_count is {count}: give between 1 and 8.$"):
+    with pytest.raises(ValueError, match=f"^Invalid dimension_count {count}: must be 1 to 8.$"):
         plan(with_dimensions(count), load)
 
 

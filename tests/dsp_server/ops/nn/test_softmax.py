@@ -175,14 +175,14 @@ def test_an_address_outside_every_block(ddr: FakeDdr) -> None:
     assert hb_dsp_softmax(param, memoryview(bytearray(64)), ddr.tile_manager) == Status.HB_ERR_MMAP_FAILED
 
 
-REMEDY = "allocate a block of its size and fill the structure there."
+REMEDY = "allocate a block of that size and fill in the structure there."
 
 
 @pytest.mark.parametrize(
     ("data_size", "address", "param_bytes", "output_bytes", "message"),
     [
-        (-4, 0, 16, 64, "data_size is -4 bytes: give 4 for each float32 value."),
-        (10, 0, 16, 64, "data_size is 10 bytes: give 4 for each float32 value."),
+        (-4, 0, 16, 64, "Invalid data_size -4: must be 4 bytes per float32 value."),
+        (10, 0, 16, 64, "Invalid data_size 10: must be 4 bytes per float32 value."),
         (
             64,
             2,
@@ -258,5 +258,5 @@ def test_the_path_comes_from_the_op_then_set_path(ddr: FakeDdr, monkeypatch: pyt
 
 @pytest.mark.parametrize("choose", [softmax.set_path, make_softmax])
 def test_a_path_that_does_not_exist(choose: Any) -> None:
-    with pytest.raises(ValueError, match=r"^'tcm' is not a path to the data: use 'ping_pong' or 'ddr'\.$"):
+    with pytest.raises(ValueError, match=r"^Unknown data path 'tcm': use 'ping_pong' or 'ddr'\.$"):
         choose("tcm")

@@ -104,9 +104,9 @@ def test_the_structure_as_a_c_program_packs_it() -> None:
 @each(
     "size, rows, offset, room, said",
     [
-        (-4, 2, 0, 32, "data_size is -4 bytes"),
-        (6, 2, 0, 32, "data_size is 6 bytes"),
-        (8, -1, 0, 32, "rows is -1"),
+        (-4, 2, 0, 32, "Invalid data_size -4"),
+        (6, 2, 0, 32, "Invalid data_size 6"),
+        (8, -1, 0, 32, "Invalid rows -1"),
         (8, 2, 2, 32, "is not aligned"),
         (8, 2, 0, 12, "The output block has 12 bytes, but 4 float32 results take 16"),
     ],

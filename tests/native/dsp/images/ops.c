@@ -98,7 +98,7 @@ static int way(int which, void *input, void *output, xvTileManager *tm) {
       if (!strstr(xvGetErrorInfo(tm), "past the end of its block")) return 5;
       if (idma_copy_desc(tile, (void *)(uintptr_t)8, 8, 0) >= 0) return 6;
       if (xvFreeBuffer(tm, tile) || xvFreeBuffer(tm, tile) != XVTM_FREE_ERROR) return 7;
-      if (idma_copy_desc(tile, output, 8, 0) >= 0 || !strstr(xvGetErrorInfo(tm), "in no tile")) return 8;
+      if (idma_copy_desc(tile, output, 8, 0) >= 0 || !strstr(xvGetErrorInfo(tm), "not in a tile")) return 8;
       return 0;
     case FORK:
       if (fork() == 0) { printf("child\n"); return 0; }
