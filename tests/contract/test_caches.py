@@ -157,7 +157,7 @@ class TestInputThatWasNotCleaned:
         (said,) = caplog.messages
         assert said == f"missing-clean: {text.partition(': ')[2]}"
         assert "conftest.py:" in said  # the program's line that submitted, here a helper's
-        assert f": The input block at {source.phyAddr:#x}+0x10 holds 4 bytes that the CPU changed and did" in said
+        assert f": The input block at {source.phyAddr:#x}+0x10 holds 4 bytes that the CPU changed but did" in said
 
     def test_a_part_that_was_cleaned_is_in_order(self, chip: Chip) -> None:
         source, result = chip.mem(16, b"0123456789abcdef", cached=True), chip.mem(16)

@@ -431,7 +431,7 @@ class TestComingIn:
         self, relay: RemoteRelay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("HBRT_KEYS", str(tmp_path))
-        with pytest.raises(BoardError, match=r"has no keys, and HBRT_KEYS asks for them"):
+        with pytest.raises(BoardError, match=r"has no keys, but HBRT_KEYS requires them"):
             connect(relay.address)
 
     def test_nobody_is_there(self, relay: RemoteRelay) -> None:

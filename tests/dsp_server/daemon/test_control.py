@@ -92,7 +92,7 @@ NONSENSE: dict[str, tuple[tuple[bytes, ...], str]] = {
     "no msgpack": ((b"\xc1\xc1",), "The frame is not msgpack"),
     "no map": ((b"\x01",), "The frame contains a int, not a map."),
     "another version": ((_frame(v=99),), "The frame has protocol version 99; this side speaks 2."),
-    "unknown verb": ((_frame(verb="explode"),), "The verb 'explode' is not known"),
+    "unknown verb": ((_frame(verb="explode"),), "Unknown verb 'explode'"),
     "unknown field": ((_frame(more=1),), "The frame has unknown fields: more."),
     "wrong type": ((_frame(args=[1]),), "The field 'args' must be dict, not list."),
     "two frames": ((_frame(), _frame()), "The frame is not msgpack"),

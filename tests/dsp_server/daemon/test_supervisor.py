@@ -221,10 +221,10 @@ def test_daemon_can_be_ended_while_its_image_loads(
 
 
 def test_ddr_that_cannot_be_had_is_told(start: Start, directory: Path) -> None:
-    with pytest.raises(DidNotStartError, match="DDR of 1 bytes holds no page"):
+    with pytest.raises(DidNotStartError, match="DDR of 1 bytes is smaller than a page"):
         start(ddr_bytes=1)
-    with pytest.raises(DidNotStartError, match="cannot be made"):
+    with pytest.raises(DidNotStartError, match="Cannot create a DDR"):
         start(ddr_bytes=1 << 62)
-    with pytest.raises(DidNotStartError, match="0 to 8 cores; 9 were requested"):
+    with pytest.raises(DidNotStartError, match="0 to 8 cores, not 9"):
         start(cores=9)
     assert not directory.exists()

@@ -222,7 +222,7 @@ def test_points_in_a_npy_file_are_not_read_with_its_header(shell: Shell) -> None
     assert scan.stat().st_size % 16 == 0  # it would pass for points
     code, said = shell.refused("run", "nn", "pointpillars", "--points", scan)
     assert code == 2
-    assert f"{scan} is a .npy file, and points are read without any header: write them by np.load(FILE)." in said
+    assert f"{scan} is a .npy file, but points are read without a header: convert it with np.load(FILE)." in said
 
 
 @pytest.mark.parametrize(("name", "dims"), [("centerpoint", 5), ("pointpillars", 4)])
@@ -235,7 +235,7 @@ def test_more_points_than_the_wrapper_takes_are_refused_with_its_words(shell: Sh
     answer = shell.python(program, scan)
     assert answer.returncode == 1
     # What it did not free comes after it.
-    assert any("300001 points are more than max_input" in line for line in answer.stderr.splitlines())
+    assert any("300001 points exceed max_input" in line for line in answer.stderr.splitlines())
 
 
 def test_a_file_without_an_end_is_not_read(shell: Shell) -> None:

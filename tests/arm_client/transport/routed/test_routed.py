@@ -163,7 +163,7 @@ def test_a_connection_that_goes_ends_its_tasks_and_the_next_one_has_all_memory(
         relay.kill()
         with pytest.raises(BoardLostError, match=f"On the board of the route 0x1000-0x1003={address}: "):
             running.result(PATIENCE_S)
-        with pytest.raises(BoardLostError, match=r"No relay can be reached"):
+        with pytest.raises(BoardLostError, match=r"Cannot reach a relay"):
             board.call(ADD, x, x)
         assert board.call(HERE + ADD, x, board.empty_like(x)).tolist() == [1, 2, 3, 4]
         relay.close()
@@ -253,7 +253,9 @@ def _no_board_yet() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_no_board_yet")
 def test_what_cannot_be_is_refused_with_the_route(other: RemoteRelay, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BoardError, match=r"The route 0x400=tcp://127.0.0.1:1 .HBRT_ROUTE. cannot be used: No relay"):
+    with pytest.raises(
+        BoardError, match=r"The route 0x400=tcp://127.0.0.1:1 .HBRT_ROUTE. cannot be used: Cannot reach a relay"
+    ):
         connect(route="0x400=tcp://127.0.0.1:1")
     with pytest.raises(BadSettingError, match=r"HBRT_ROUTE has '0x400=here', whose board is not an address"):
         connect(route="0x400=here")

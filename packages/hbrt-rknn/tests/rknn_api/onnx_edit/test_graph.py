@@ -73,7 +73,7 @@ def test_what_does_not_fit_is_named() -> None:
         ({"inputs_transform": "a->a"}, "inputs_transform is 'a->a'; write a formula for each name"),
         ({"outputs_transform": {"y": None}}, "outputs_transform is {'y': None}; write a formula"),
         ({"export_path": None}, "export_path is NoneType; give the path"),
-        ({"model": "none.onnx"}, "The model file none.onnx cannot be read"),
+        ({"model": "none.onnx"}, "Cannot read the model file none.onnx"),
     ],
 )
 def test_arguments_that_are_wrong_are_said(
