@@ -178,7 +178,7 @@ class FilterKernel:
         item_bytes = ELEMENTS[kind.type].item_bytes
         if not self.dataPhyAddr or self.dataPhyAddr % item_bytes:
             refuse(
-                f"{name} is at the physical address {self.dataPhyAddr:#x}: give its own, a multiple of {item_bytes}."
+                f"{name} is at the physical address {self.dataPhyAddr:#x}: must be a nonzero multiple of {item_bytes}."
             )
 
     def plane(self) -> Plane:

@@ -34,21 +34,22 @@ def command(root: Path) -> Report:
     Ends with 1 when a unit does not build, or a name of a vendor's API or a module is missing.
     """
     found = scan(root)
-    if not found.works and not found.missing:
-        return Report(
-            {**asdict(found), "failed": {}, "begin": ""}, "No file here uses a vendor's API; nothing was compiled."
-        )
+    is_of_vendor = bool(found.works or found.missing or found.vendor_headers)
+    units = found.units if is_of_vendor else []
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as compilers:
-        whys = compilers.map(lambda unit: _compile(root, unit, found), found.units)
-        failed = {unit: why for unit, why in zip(found.units, whys, strict=True) if why}
-    begin = _where_to_begin(found, failed)
-    return Report(
-        {**asdict(found), "failed": failed, "begin": begin},
-        f"{len(found.units) - len(failed)} of {len(found.units)} C and C++ files build as they are.",
+        whys = compilers.map(lambda unit: _compile(root, unit, found), units)
+        failed = {unit: why for unit, why in zip(units, whys, strict=True) if why}
+    begin = _where_to_begin(found, failed) if is_of_vendor else ""
+    built = (
+        f"{len(units) - len(failed)} of {len(units)} C and C++ files build as they are.",
         *(f"  {unit}: {why}" for unit, why in failed.items()),
         f"{len(found.works)} names of the vendors' APIs are used and here.",
+    )
+    return Report(
+        {**asdict(found), "failed": failed, "begin": begin},
+        *(built if is_of_vendor else ("No file here uses a vendor's API; nothing was compiled.",)),
         *(f"{heading}: {', '.join(rows)}" for kind, heading in _KINDS if (rows := getattr(found, kind))),
-        f"Where to begin: {begin}",
+        *([f"Where to begin: {begin}"] if begin else []),
         code=Exit.FAILED if failed or found.missing or found.modules else Exit.GOOD,
     )
 

@@ -21,7 +21,8 @@ _NAME = re.compile(r"\b(?:hb(?:Sys|DNN|DSP|UCP|VP)[A-Z]\w*|HB_(?:SYS|DNN|DSP|UCP
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _DEFINED = re.compile(
     r"#\s*define\s+(\w+)|\b(?:struct|class|enum|union)\s+(\w+)|\}\s*(\w+)\s*;"
-    r"|\b(?!return\b)\w+[\s*&]+(\w+)\s*[;=,)\[]"  # a variable, a parameter or a member
+    # A variable or a parameter.
+    r"|\b(?!(?:return|throw|else|goto|case|co_return)\b)\w+(?:\s+[*&]*|[*&]\s+)(\w+)\s*[;=,)\[]"
 )
 _ENUM = re.compile(r"\benum\b[^{;]*\{([^}]*)\}")
 _INCLUDE = re.compile(r"^\s*#\s*include\s*[<\"]([^>\"]+)[>\"]", re.MULTILINE)
@@ -47,6 +48,7 @@ class Found:
         works: Names of the vendors' APIs that are here, and their Python modules.
         without_effect: Those of them that are accepted, and do nothing here.
         missing: Names of the vendors' APIs that are not here.
+        vendor_headers: The vendors' headers that it includes.
         headers: Headers that neither hbrt nor the tree has.
         libraries: Libraries that CMakeLists.txt or a Makefile links, and hbrt has not.
         modules: Python modules that cannot be imported here, and are not part of the tree.
@@ -59,6 +61,7 @@ class Found:
     works: list[str] = field(default_factory=list)
     without_effect: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    vendor_headers: list[str] = field(default_factory=list)
     headers: list[str] = field(default_factory=list)
     libraries: list[str] = field(default_factory=list)
     modules: list[str] = field(default_factory=list)
@@ -81,6 +84,8 @@ def scan(root: Path) -> Found:
     own = {path.as_posix() for path in headers}
     included = {name for text in texts.values() for name in _INCLUDE.findall(text)}
     folders = _header_folders()
+    ours = [*include_folders(), *{child for folder in _sides() for child in folder.rglob("*/")}]
+    found.vendor_headers = sorted(name for name in included if any((folder / name).is_file() for folder in ours))
     found.headers = sorted(name for name in included if not _is_header_here(name, own, folders))
     builds = [path for path in files if path.name in {"CMakeLists.txt", "Makefile"}]
     linked = {name for path in builds for name in _linked(path.read_text(encoding="utf-8", errors="replace"))}
@@ -107,7 +112,7 @@ def _names(found: Found, texts: list[str]) -> None:
     }
     plain = [_COMMENT.sub(" ", text) for text in texts]
     defined = {name for text in plain for groups in _DEFINED.findall(text) for name in groups if name}
-    defined |= {name for text in plain for body in _ENUM.findall(text) for name in re.findall(r"\w+", body)}
+    defined |= {name for text in plain for body in _ENUM.findall(text) for name in re.findall(r"(?:^|,)\s*(\w+)", body)}
     used = {name for text in plain for name in _NAME.findall(text)} - defined
     found.works = sorted(used & known)
     found.without_effect = sorted(used & WITHOUT_EFFECT)

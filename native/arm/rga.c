@@ -57,11 +57,23 @@ struct queue {
   struct task *tasks;
   struct queue *next;
 };
-static pthread_mutex_t queues_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t queues_lock = PTHREAD_MUTEX_INITIALIZER; /* of the jobs and of their tasks */
 static struct queue *queues;
-static __thread struct queue *adding; /* of the call of a task: what it does is added here */
+static __thread im_job_handle_t adding; /* the job to which the call of a task adds; 0 for none */
 
-static IM_STATUS added(struct queue *queue, const struct job *job) {
+static struct queue **place_of(im_job_handle_t handle) {
+  struct queue **place = &queues;
+  while (*place && (*place)->handle != handle) place = &(*place)->next;
+  return place;
+}
+
+static IM_STATUS unknown(im_job_handle_t handle) {
+  snprintf(last, sizeof last, "Unknown job handle %u: imbeginJob did not return it, or it was ended or cancelled.", handle);
+  return IM_STATUS_ILLEGAL_PARAM;
+}
+
+/* Add a task; with the lock. */
+static IM_STATUS add(struct queue *queue, const struct job *job) {
   if (queue->count == queue->room) {
     int room = queue->room ? 2 * queue->room : 8;
     struct task *tasks = realloc(queue->tasks, (size_t)room * sizeof *tasks);
@@ -75,6 +87,32 @@ static IM_STATUS added(struct queue *queue, const struct job *job) {
   if (job->dst) task->dst = *job->dst;
   if (job->pat) task->pat = *job->pat;
   return IM_STATUS_SUCCESS;
+}
+
+static IM_STATUS added(im_job_handle_t handle, const struct job *job) {
+  pthread_mutex_lock(&queues_lock);
+  struct queue *queue = *place_of(handle);
+  IM_STATUS status = queue ? add(queue, job) : IM_STATUS_ILLEGAL_PARAM;
+  pthread_mutex_unlock(&queues_lock);
+  return queue ? status : unknown(handle);
+}
+
+/* Tasks of a job, -1 for an unknown one; those from `keep` on are taken back, unless it is negative. */
+static int tasks_of(im_job_handle_t handle, int keep) {
+  pthread_mutex_lock(&queues_lock);
+  struct queue *queue = *place_of(handle);
+  if (queue && keep >= 0 && keep < queue->count) queue->count = keep;
+  int count = queue ? queue->count : -1;
+  pthread_mutex_unlock(&queues_lock);
+  return count;
+}
+
+static struct queue *taken(im_job_handle_t handle) {
+  pthread_mutex_lock(&queues_lock);
+  struct queue **place = place_of(handle), *found = *place;
+  if (found) *place = found->next;
+  pthread_mutex_unlock(&queues_lock);
+  return found;
 }
 
 static IM_STATUS done(struct job *job) {
@@ -456,11 +494,12 @@ MANGLED(IM_STATUS, imgaussianBlur, "_Z14imgaussianBlur12rga_buffer_tS_iiiiiPi",
 MANGLED(IM_STATUS, immosaic, "_Z8immosaic12rga_buffer_t7im_rectiiPi", (const rga_buffer_t image, im_rect rect, int mode, SYNC), ANSWERED(immosaic(image, rect, mode, 1)))
 
 /* What is done with each of several rectangles, until one is refused. */
-#define EACH(call)                                                                            \
-  {                                                                                           \
-    IM_STATUS status = IM_STATUS_SUCCESS;                                                     \
-    for (int at = 0; rects && at < count && status == IM_STATUS_SUCCESS; at++) status = call; \
-    return status;                                                                            \
+#define EACH(call)                                                                                                         \
+  {                                                                                                                        \
+    IM_STATUS status = IM_STATUS_SUCCESS;                                                                                  \
+    if (!rects || count < 1) return refuse(IM_STATUS_INVALID_PARAM, "The array of rectangles is NULL, or has none of them."); \
+    for (int at = 0; at < count && status == IM_STATUS_SUCCESS; at++) status = call;                                       \
+    return status;                                                                                                         \
   }
 static IM_STATUS filled_each(const rga_buffer_t *dst, const im_rect *rects, int count, uint32_t color, int thickness)
     EACH(filled(dst, rects[at], (int)color, thickness))
@@ -473,21 +512,6 @@ MANGLED(IM_STATUS, immosaicArray, "_Z13immosaicArray12rga_buffer_tP7im_rectiiiPi
         ANSWERED(mosaic_each(&image, rects, count, mode)))
 
 /* Jobs of several tasks. */
-static struct queue **place_of(im_job_handle_t handle) {
-  struct queue **place = &queues;
-  while (*place && (*place)->handle != handle) place = &(*place)->next;
-  return place;
-}
-
-static struct queue *queue_of(im_job_handle_t handle, int is_to_be_taken) {
-  pthread_mutex_lock(&queues_lock);
-  struct queue **place = place_of(handle), *found = *place;
-  if (found && is_to_be_taken) *place = found->next;
-  pthread_mutex_unlock(&queues_lock);
-  if (!found) snprintf(last, sizeof last, "Unknown job handle %u: imbeginJob did not return it, or it was ended or cancelled.", handle);
-  return found;
-}
-
 static void freed(struct queue *queue) {
   free(queue->tasks);
   free(queue);
@@ -506,16 +530,16 @@ MANGLED(im_job_handle_t, imbeginJob, "_Z10imbeginJobm", (uint64_t flags), {
   return made->handle;
 })
 MANGLED(IM_STATUS, imcancelJob, "_Z11imcancelJobj", (im_job_handle_t handle), {
-  struct queue *queue = queue_of(handle, 1);
-  if (!queue) return IM_STATUS_ILLEGAL_PARAM;
+  struct queue *queue = taken(handle);
+  if (!queue) return unknown(handle);
   freed(queue);
   return IM_STATUS_SUCCESS;
 })
 MANGLED(IM_STATUS, imendJob, "_Z8imendJobjiiPi", (im_job_handle_t handle, int sync, int acquired, int *fence), {
   (void)sync, (void)acquired;
   if (fence) *fence = -1;
-  struct queue *queue = queue_of(handle, 1);
-  if (!queue) return IM_STATUS_ILLEGAL_PARAM;
+  struct queue *queue = taken(handle);
+  if (!queue) return unknown(handle);
   IM_STATUS status = IM_STATUS_SUCCESS;
   for (int at = 0; at < queue->count && status == IM_STATUS_SUCCESS; at++) {
     struct task *task = &queue->tasks[at];
@@ -526,14 +550,15 @@ MANGLED(IM_STATUS, imendJob, "_Z8imendJobjiiPi", (im_job_handle_t handle, int sy
   freed(queue);
   return status;
 })
-#define ADDED(call)                                  \
-  {                                                  \
-    struct queue *queue = queue_of(handle, 0);       \
-    if (!queue) return IM_STATUS_ILLEGAL_PARAM;      \
-    adding = queue;                                  \
-    IM_STATUS status = call;                         \
-    adding = NULL;                                   \
-    return status;                                   \
+#define ADDED(call)                                                 \
+  {                                                                 \
+    int count_before = tasks_of(handle, -1);                        \
+    if (count_before < 0) return unknown(handle);                   \
+    adding = handle;                                                \
+    IM_STATUS status = call;                                        \
+    adding = 0;                                                     \
+    if (status != IM_STATUS_SUCCESS) tasks_of(handle, count_before); \
+    return status;                                                  \
   }
 #define TASK(name, mangled, parameters, call) MANGLED(IM_STATUS, name, mangled, parameters, ADDED(call))
 #define JOB im_job_handle_t handle

@@ -332,13 +332,15 @@ static int32_t take_outputs(struct inference *made, const struct hbrtUcpTensor *
 }
 
 /* Submit, wait and release a task that the program gets no handle of. */
-static int32_t at_once(struct task *task) {
+static int32_t at_once(struct task *task, void *line) {
+  program_line = hbrt_caller ? hbrt_caller : line;
   hbUCPTaskHandle_t handle = handle_of(task);
   hbUCPSchedParam how;
   HB_UCP_INITIALIZE_SCHED_PARAM(&how);
   int32_t status = hbUCPSubmitTask(handle, &how);
   if (!status) status = hbUCPWaitTaskDone(handle, 0);
   hbUCPReleaseTask(handle);
+  program_line = NULL;
   return status;
 }
 
@@ -362,7 +364,7 @@ API int32_t hbDNNInferV2(hbUCPTaskHandle_t *taskHandle, struct hbrtUcpTensor *ou
   }
   task->inferences = grown;
   task->inferences[task->count++] = made;
-  if (!taskHandle) return at_once(task);
+  if (!taskHandle) return at_once(task, __builtin_return_address(0));
   *taskHandle = handle_of(task);
   return 0;
 }
@@ -375,7 +377,7 @@ API int32_t hbDSPRpcV2(hbUCPTaskHandle_t *taskHandle, hbUCPSysMem *input, hbUCPS
   task->command = rpcCmd;
   if (input) task->blocks[0] = old_block(input);
   if (output) task->blocks[1] = old_block(output);
-  if (!taskHandle) return at_once(task);
+  if (!taskHandle) return at_once(task, __builtin_return_address(0));
   *taskHandle = handle_of(task);
   return 0;
 }
@@ -392,7 +394,7 @@ int32_t hbrt_ucp_op(hbUCPTaskHandle_t *taskHandle, const void *param, size_t siz
     return status;
   }
   task_of(made)->own = own;
-  if (!taskHandle) return at_once(task_of(made));
+  if (!taskHandle) return at_once(task_of(made), __builtin_return_address(0));
   *taskHandle = made;
   return 0;
 }

@@ -221,7 +221,7 @@ POINTS = [
         "R17",
         "submit: announced, the lock still held",
         _DISPATCH,
-        "# the unlock is the memory fence",
+        "# unlocking is also the memory fence",
         "any",
         has_lock=True,
     ),

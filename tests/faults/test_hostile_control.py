@@ -182,7 +182,7 @@ CASES: dict[str, Case] = {
     "verify a lease, not ASCII": Case(
         "verify_lease", {"peer": 1, "nonce": "\u2603", "proof": "\u2603"}, Status.HB_DSP_PERMISSION
     ),
-    "verify a lease, long": Case("verify_lease", {"peer": 1, "nonce": "x" * 65, "proof": ""}, BAD, "at most 64"),
+    "verify a lease, long": Case("verify_lease", {"peer": 1, "nonce": "x" * 65, "proof": ""}, BAD, "limit is 64"),
     "listing of -1 blocks": Case("mem", {"most": -1}, BAD),
     "listing of 10^12 blocks": Case("mem", {"most": 10**12}, BAD),
     "core 63": Case("start_core", {"core": 63}, Status.HB_DSP_INVALID_ARGUMENT, "Core 63 is out of range"),
@@ -192,7 +192,7 @@ CASES: dict[str, Case] = {
     "image that is a directory": Case("restart", {"image": "/"}, Status.HB_DSP_INVALID_ARGUMENT, "a regular file"),
     "image that is a device": Case("restart", {"image": "/dev/zero"}, Status.HB_DSP_INVALID_ARGUMENT, "a regular file"),
     "image that is not there": Case("restart", {"image": "/no/such.py"}, Status.HB_DSP_INVALID_ARGUMENT),
-    "image of 10000 letters": Case("restart", {"image": "x" * 10_000}, BAD, "at most 4096"),
+    "image of 10000 letters": Case("restart", {"image": "x" * 10_000}, BAD, "limit is 4096"),
 }
 
 

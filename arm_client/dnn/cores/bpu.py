@@ -87,11 +87,13 @@ class Bpu:
                     self._hand(work)
             work.is_submitted = True
 
-    def ring(self, work: Work) -> None:
-        """Have a runtime thread run work that was submitted as awaited, unless another thread runs it."""
+    def ring(self, work: Work) -> bool:
+        """Have a runtime thread run submitted work, unless another thread runs it; return whether it is still here."""
         with self._lock:
             if work in self._assigned:
                 self._hand(work)
+                return True
+            return work in self._ready or work in self._running
 
     def run_inline(self, work: Work, free_threads: int = 0) -> bool:
         """Run work in the calling thread; returns False if it is not next, or another thread has started it.

@@ -305,8 +305,17 @@ class Tasks:
             ModelError: INVALID_TASK_HANDLE.
         """
         task = self._handles.get(handle)
+        try:
+            self._release(task)
+        except ModelError:  # another thread released it
+            raise
+        except BaseException:  # nobody can name the task anymore
+            self._abandon(task)
+            raise
+
+    def _release(self, task: Task) -> None:
         if self._handles.remove(task.handle) is None:
-            self._handles.get(handle)  # another thread released it: report that
+            self._handles.get(task.handle)  # another thread released it: report that
         self._end_over(task)
         task.is_released = True
         if task.end.is_set:
@@ -317,6 +326,18 @@ class Tasks:
             task.stop.set()
             if task.runner != threading.get_ident():
                 task.end.wait(-1)
+
+    def _abandon(self, task: Task) -> None:
+        """End a task whose release was interrupted: here, or in the thread that has it."""
+        self._handles.remove(task.handle)
+        task.is_released = True
+        task.stop.set()
+        if task.begun is not None and task.is_submitted:
+            has_thread = task.taker not in {0, threading.get_ident()}
+        else:
+            has_thread = task.is_submitted and self.bpu.ring(task)
+        if not has_thread:
+            self.end(task, Status.HB_DNN_RUN_TASK_FAILED, "")
 
     def set_callback(self, handle: int | None, callback: Callback) -> None:
         """Call ``callback(status)`` in a thread of the runtime when the task has ended; only the last one is called.

@@ -51,6 +51,7 @@ class TensorBuffer:
         self.tensor = hbDNNTensor() if tensor is None else tensor
         self._mem: hbSysMem | None = None  # an empty tensor needs no memory
         self._taken: NDArray[Any] | None = None
+        self._held_shape: tuple[int, ...] | None = None  # that reshape has made room for
         self._view: NDArray[Any] | None = None  # shape of the current values
         fill_properties(spec, self.tensor.properties)
         self.valid_shape, self.aligned_shape, self.stride = spec.valid_shape, spec.aligned_shape, spec.stride
@@ -144,22 +145,25 @@ class TensorBuffer:
         Raises:
             ModelError: the shape does not fit the tensor, or memory ran out.
         """
-        if tuple(shape) != self.valid_shape:
+        if tuple(shape) != self._held_shape:
+            self._held_shape = None
             self._take_shape(tuple(shape))
             self._make_room()
+            self._held_shape = tuple(shape)
 
     def take(self, result: NDArray[Any]) -> None:
         """Keep a dynamic result as its own array, since its size is not known in advance."""
         self._taken = result
         self.valid_shape = self.aligned_shape = result.shape
         self.size = (result.size + 1) // 2 if self.spec.tensor_type in NIBBLES else result.nbytes
-        self.stride = result.strides
+        self.stride = result.strides if result.flags.c_contiguous else strides_of(result.shape, self.dtype.itemsize)
 
     def free(self) -> None:
         """Free the memory; does nothing when already freed."""
         if self._mem is not None:
             hbSysFreeMem(self._mem)
-            self._mem = self._view = None
+            self._mem = self._view = self._held_shape = None
+            self.tensor.sysMem[0] = hbSysMem()
 
     def free_later(self) -> None:
         """Like ``free``, but deferred to this process's next request to the daemon; for finalizers."""

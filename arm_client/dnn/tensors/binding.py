@@ -116,7 +116,7 @@ class Bindings:
         if self._may_be_split and not isinstance(input, ctypes.Array):  # nobody knows how many there are
             return self._bound(output, input, ddr)
         # A run writes actual sizes into the structures of open outputs.
-        places = [ctypes.addressof(output[at]) for at in self._open] if self._open else ()
+        places = [ctypes.addressof(nth(output, at, self._outputs[at].name)) for at in self._open] if self._open else ()
         key = (_bytes_of(input, self._inputs), _bytes_of(output, self._outputs), *places)
         generation = generation_of(ddr)
         known = self._known.get(key)

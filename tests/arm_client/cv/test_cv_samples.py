@@ -172,8 +172,8 @@ def test_what_the_images_own_op_refuses(dsp_board: Board) -> None:
     shifted = hbVPImage.from_buffer_copy(gray)
     shifted.dataPhyAddr += 1
     for src, dst, why in (
-        (color, gray, "dst is Y U8C1: it must be RGB U8C3, as src is."),
-        (gray, color, "dst is RGB U8C3: it must be Y U8C1, as src is."),
+        (color, gray, "dst is Y U8C1: it must be RGB U8C3, like src."),
+        (gray, color, "dst is RGB U8C3: it must be Y U8C1, like src."),
         (deep, deep, "src is Y S16C1: this op takes Y U8C1"),
         (gray, short, "dst is 19 x 10 pixels: with this src it must be 20 x 10."),
         (gray, shifted, "overlaps src"),

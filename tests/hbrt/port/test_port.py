@@ -163,3 +163,18 @@ def test_a_tree_s_own_names_that_look_like_a_vendor_s_are_not_missing(tree: Path
         "static int of(int *rknn_ctx) { return *rknn_ctx + HB_DNN_OTHER; }\n"
     )
     assert scan(tree).missing == []
+
+
+def test_names_in_expressions_are_not_the_tree_s_own(tree: Path) -> None:
+    (tree / "src" / "main.cc").write_text(
+        "int of(int flags, int *rknn_ctx) {\n  if (flags && RKNN_FLAG_LATER) return flags & RKNN_FLAG_NEWEST;\n"
+        "  return flags * RKNN_MAX_LATER;\n}\nenum { OWN_KIND = RKNN_KIND_LATER };\n"
+    )
+    assert scan(tree).missing == ["RKNN_FLAG_LATER", "RKNN_FLAG_NEWEST", "RKNN_KIND_LATER", "RKNN_MAX_LATER"]
+
+
+def test_a_tree_that_includes_a_vendor_s_header_alone_is_compiled(tmp_path: Path) -> None:
+    (tmp_path / "main.c").write_text('#include "remote.h"\nint main(void) { return no_such_thing; }\n')
+    (tmp_path / "run.py").write_text("import no_such_module\n")
+    answer = CliRunner().invoke(command, [str(tmp_path)])
+    assert (answer.exit_code, "main.c: " in answer.output) == (1, True), answer.output

@@ -15,6 +15,7 @@ import arm_client as hb
 from arm_client.dnn.cores.one_shot import OneShot
 from tests.arm_client.dnn.nets import Net, ctrl, double, endless, good
 from tests.arm_client.interrupts import is_interrupted
+from tests.waiting import until
 
 PATIENCE_MS = 20_000
 MAX_PLACES = 2000
@@ -32,6 +33,23 @@ def _main_thread_goes_first() -> Iterator[None]:
 def infer_and_wait(net: Net, task: hb.hbDNNTaskHandle_t, how: hb.hbDNNInferCtrlParam) -> None:
     hb.hbDNNInfer(task, net.outputs, net.inputs, net.handle, how)
     hb.hbDNNWaitTaskDone(task, 0)
+
+
+def test_an_interrupt_anywhere_in_a_release_loses_no_task(load: Callable[[bytes], Net]) -> None:
+    """The task ends, though its handle may be gone: its model and its memory are free afterward."""
+    from arm_client.dnn.capi.runtime import runtime
+
+    net = load(double())
+    net.run()
+    at, is_over = 0, False
+    while not is_over:
+        at += 1
+        assert at < MAX_PLACES, "the places were not all visited"
+        task = net.infer()
+        is_over = not is_interrupted(at, partial(hb.hbDNNReleaseTask, task))
+        if task.value in runtime.tasks.live_handles():
+            good(hb.hbDNNReleaseTask(task))
+        until(lambda: not runtime.tasks._unended, f"the end of a task whose release was interrupted at {at}")
 
 
 @pytest.mark.usefixtures("_main_thread_goes_first")

@@ -52,7 +52,7 @@ INVALID = {
     "nothing produces the output 'z'": model_bytes([node("Relu", ["x"], ["y"])], [X], [("z", F32, [2])]),
     "which already exists": model_bytes([node("Relu", ["x"], ["y"]), node("Abs", ["x"], ["y"])], [X], [Y]),
     "has no output": with_graph(lambda model: model.graph.ClearField("output")),
-    "two outputs of one name": with_graph(lambda model: model.graph.output.append(model.graph.output[0])),
+    "two outputs with the same name": with_graph(lambda model: model.graph.output.append(model.graph.output[0])),
     "an input without a name": with_graph(lambda model: setattr(model.graph.input[0], "name", "")),
     "specifies no opset": with_graph(lambda model: model.ClearField("opset_import")),
     "has no type": with_graph(lambda model: model.graph.node[0].ClearField("op_type")),
@@ -203,7 +203,7 @@ def test_a_boards_compiled_model_is_told_what_to_load(tmp_path: Path) -> None:
     for name in ("net.hbm", "net.bin"):
         (tmp_path / name).write_bytes(b"\x7fELF" + bytes(100))
         assert hb.hbDNNInitializeFromFiles(hb.hbPackedDNNHandle_t(), [tmp_path / name], 1) == hb.HB_DNN_INVALID_MODEL
-        assert "put the ONNX file that it was made from in its place" in hb.last_error()
+        assert "ONNX file that it was compiled from" in hb.last_error()
 
 
 def test_of_several_models_one_that_is_bad_leaves_none_loaded(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_scalars_bools_and_empty_tensors() -> None:
     "given_value, says",
     [
         (value(TensorProto.FLOAT, [1] * 9), "9 dimensions"),
-        (value(TensorProto.FLOAT, None), "does not say how many dimensions"),
+        (value(TensorProto.FLOAT, None), "does not specify the number of dimensions"),
         (value(TensorProto.BFLOAT16, [1]), "BFLOAT16"),
         (value(TensorProto.FLOAT, [1 << 20, 1 << 10]), "4294967296 bytes"),
         (helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, [1]), "sequence"),

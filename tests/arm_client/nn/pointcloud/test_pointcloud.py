@@ -284,7 +284,7 @@ def test_points_that_do_not_fit(dsp_board: Board, points: Any, message: str) -> 
 def test_a_plan_that_is_none(dsp_board: Board) -> None:
     with pytest.raises(CallerError, match=r"Unknown plan 3: use 2 or 1\."):
         nn.pointpillars(dsp_board, np.zeros((0, 5)), SMALL, plan=3)  # type: ignore[arg-type]
-    with pytest.raises(CallerError, match="prority is not an option of this function"):
+    with pytest.raises(CallerError, match="Unknown option prority"):
         nn.pointpillars(dsp_board, np.zeros((0, 5)), SMALL, prority=9)  # type: ignore[call-arg]
     with pytest.raises(CallerError, match="points have the shape"):
         preprocess(np.zeros((3, 4)), SMALL)

@@ -198,7 +198,7 @@ def test_a_negative_dimension() -> None:
 
 def test_set_shape_takes_one_to_eight_dimensions() -> None:
     for dimensions in ([], [1] * 9):
-        with pytest.raises(ValueError, match=f"^A shape of {len(dimensions)} dimensions does not fit"):
+        with pytest.raises(ValueError, match=f"^A shape with {len(dimensions)} dimensions does not fit"):
             hbDSPQuantizeParam().set_shape(dimensions)
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 PROCESS, FILL, MOSAIC, BLUR = range(4)
 BY_FD, BY_ADDRESS, BY_PHYSICAL = range(3)
-NOERROR, SUCCESS, NOT_SUPPORTED, INVALID = 2, 1, -1, -3
+NOERROR, SUCCESS, FAILED, NOT_SUPPORTED, INVALID = 2, 1, 0, -1, -3
 _TEXT_BYTES: Final = 256
 _log: Final = Log()
 _imported: dict[int, Source] = {}
@@ -114,11 +114,14 @@ def hbrt_rga_do(job: int) -> int:
     given = Job.from_address(job)
     try:
         given.status = _done(given)
-    except _RefusedError as error:
-        given.status, sentence = error.status, str(error)
+    except Exception as error:  # noqa: BLE001 - OpenCV raises its own when it has no memory, for example
+        status, sentence = FAILED, f"The pictures cannot be computed: {error}"
+        if isinstance(error, _RefusedError):
+            status, sentence = error.status, str(error)
+        given.status = status
         given.text = sentence.encode()[: _TEXT_BYTES - 1]
         _log.error("rga", sentence)
-        note(error.status, sentence)
+        note(status, sentence)
     return 0
 
 

@@ -63,6 +63,7 @@ _OPERATIONS: Final[dict[int, Callable[[Any, Any], Any]]] = {
     0xF9: lambda source, target: ~(source ^ target),
 }
 """By IM_ROP_CODE."""
+_MAX_BLUR: Final = 127  # pixels
 _FLAGGED: Final = 1 << 8  # IM_INTERP_HORIZ_FLAG: the lowest bits have the mode of one direction
 DONE: Final = _TURNS | _BLEND | _PREMULTIPLY | _KEYS | _ROP | 1 << 19 | 1 << 20 | 1 << 21 | 1 << 26
 """Bits of a usage that this emulator does, or that ask for nothing else."""
@@ -161,9 +162,12 @@ def how_refusal(how: How, source: Picture, blur: Sequence[int] | None) -> str:
         return f"rop_code is {how.rop_code:#x}; it must be an IM_ROP_CODE: {', '.join(map(hex, _OPERATIONS))}."
     if how.usage & _KEYS and not source.format.is_rgb:
         return f"A color key needs a source of red, green and blue; it is {shown(source.format)}."
-    if blur is not None and (min(blur[:2]) < 1 or not all(size % 2 for size in blur[:2]) or min(blur[2:]) < 0):
+    if blur is not None and (
+        not all(0 < size <= _MAX_BLUR and size % 2 for size in blur[:2])
+        or not all(0 <= one <= _MAX_BLUR for one in blur[2:])
+    ):
         size, sigmas = f"{blur[0]} x {blur[1]}", f"{blur[2]} and {blur[3]}"
-        return f"A blur of {size} with sigmas {sigmas}: sizes must be odd, and sigmas not negative."
+        return f"A blur of {size} with sigmas {sigmas}: sizes must be odd, and all at most {_MAX_BLUR}."
     return ""
 
 

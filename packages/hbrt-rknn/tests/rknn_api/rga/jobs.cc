@@ -26,12 +26,14 @@ int main() {
   if (imcropTask(job, src, dst, im_rect{0, 0, 8, 8}) != IM_STATUS_SUCCESS || imrectangleTaskArray(job, dst, both, 2, 0xff000007, 1) != IM_STATUS_SUCCESS) return 10;
   if (imrotateTask(job, src, dst, IM_HAL_TRANSFORM_ROT_90) != IM_STATUS_SUCCESS || imcopyTask(job, src, wrapbuffer_virtualaddr(to.data(), 8, 8, RK_FORMAT_RGBA_8888)) != IM_STATUS_INVALID_PARAM) return 11;
   if (to[0] != 0xf0) return 12;  // nothing is done yet
+  im_rect beyond[2] = {{24, 0, 4, 4}, {30, 0, 4, 4}};
+  if (imfillTaskArray(job, dst, beyond, 2, 0xff050505) != IM_STATUS_INVALID_PARAM || imfillArray(dst, nullptr, 1, 0) != IM_STATUS_INVALID_PARAM) return 17;
   {
     rga_buffer_t gone = dst;
     if (imfillTask(job, gone, im_rect{16, 0, 4, 4}, 0xff090909) != IM_STATUS_SUCCESS) return 13;
     gone = {};
   }
-  if (imendJob(job) != IM_STATUS_SUCCESS || to[16 * 4] != 9 || to[20 * 4] != 0xf0) return 14;
+  if (imendJob(job) != IM_STATUS_SUCCESS || to[16 * 4] != 9 || to[20 * 4] != 0xf0 || to[24 * 4] != 0xf0) return 14;
   if (imendJob(job) != IM_STATUS_ILLEGAL_PARAM || imcopyTask(job, src, dst) != IM_STATUS_ILLEGAL_PARAM) return 15;
   job = imbeginJob();
   if (imfillTask(job, dst, im_rect{0, 0, 4, 4}, 0) != IM_STATUS_SUCCESS || imcancelJob(job) != IM_STATUS_SUCCESS || to[0] != 0xf0) return 16;
