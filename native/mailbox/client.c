@@ -1,4 +1,4 @@
-/* The side that submits and releases; wait.c waits for what it submits. hbrt/attach/tasks.py has the rare cases. */
+/* Submits and releases tasks; wait.c waits for them. hbrt/attach/tasks.py handles the rare cases. */
 #define _GNU_SOURCE
 #include "client.h"
 
@@ -49,7 +49,7 @@ uint64_t *hbrt_client_handles(hbrt_client *client) { return client->handles; }
 
 uint64_t hbrt_client_serial(hbrt_client *client) { return __atomic_load_n(&client->serial, __ATOMIC_RELAXED); }
 
-/* A thread rings, or writes a state, between these two: meanwhile no descriptor and no slot gets another owner. */
+/* Threads ring doorbells and write states between these two: no descriptor or slot changes owner meanwhile. */
 static int enter(hbrt_client *client) {
     __atomic_add_fetch(&client->inside, 1, __ATOMIC_SEQ_CST);
     return !__atomic_load_n(&client->has_left, __ATOMIC_SEQ_CST);
@@ -90,7 +90,7 @@ static int is_served(const hbrt_client *client, uint32_t mask) {
     return 0;
 }
 
-/* Ring the core that a task which has just become READY needs; 0 when every core that may run it is offline. */
+/* Ring a core for a task that has just become READY; 0 if every core that may run it is offline. */
 static int ring_core(hbrt_client *client, uint32_t mask, int is_urgent) {
     uint32_t cores = client->file.at.core_count, wanted = 0, offline = 0;
     int bell = -1;
@@ -120,13 +120,13 @@ static int ring_core(hbrt_client *client, uint32_t mask, int is_urgent) {
 static int lock_claims(hbrt_client *client) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += 100000000; /* its holder needs microseconds, and may wait for a CPU */
+    until.tv_nsec += 100000000; /* the holder needs microseconds but may be waiting for a CPU */
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     return hbrt_is_locked(client->file.claim_lock, pthread_mutex_timedlock(client->file.claim_lock, &until));
 }
 
-/* Cancel a task that no core will claim; 0 when one has, or the claim lock cannot be had. */
+/* Cancel a task that no core will claim; 0 if one already has or the claim lock is unavailable. */
 static int take_back(hbrt_client *client, uint32_t slot) {
     if (!lock_claims(client)) return 0;
     int is_ready = hbrt_load(client->file.states + slot) == HBRT_READY;
@@ -147,7 +147,7 @@ static int release(hbrt_client *client, int64_t handle) {
     return 1;
 }
 
-/* A handle, whose task is HBRT_SENT; or the answer that refuses it. */
+/* Fill a slot and leave it HBRT_SENT. Returns its handle, or the code that refuses the task. */
 static int64_t fill(hbrt_client *client, const hbrt_request *task, int is_checked) {
     hbrt_file *file = &client->file;
     if (task->cmd < 0 || task->cmd > 0xffff || task->priority < 0 || task->priority > HBRT_PREEMPT ||
@@ -199,7 +199,7 @@ static int64_t publish(hbrt_client *client, int64_t handle, uint32_t core_mask, 
     HBRT_KILL_POINT("client-S04");
     for (uint32_t core = 0; core < file->at.core_count; core++)
         if (hbrt_may_run(file, core, core_mask)) hbrt_store(hbrt_announced(file, core) + slot, 1);
-    hbrt_full_fence(); /* the task before the cores' activity: pairs with the fence of a core that goes to sleep */
+    hbrt_full_fence(); /* the task before the cores' activity: pairs with the fence of a core going to sleep */
     HBRT_KILL_POINT("client-S05");
     int is_served = ring_core(client, core_mask, is_urgent);
     HBRT_KILL_POINT("client-S06");
@@ -211,7 +211,7 @@ static int64_t publish(hbrt_client *client, int64_t handle, uint32_t core_mask, 
 static int64_t submit(hbrt_client *client, const hbrt_request *task, int is_checked) {
     int64_t answer = HBRT_ASK;
     uint64_t start_ns = begin_note(client);
-    newest.client = NULL; /* a caller that is interrupted now must not undo an older task */
+    newest.client = NULL; /* a caller interrupted now must not undo an older task */
     if (enter(client)) answer = fill(client, task, is_checked);
     if (answer > 0) answer = publish(client, answer, (uint32_t)task->core_mask, task->priority >= HBRT_URGENT);
     leave(client);

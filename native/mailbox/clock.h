@@ -1,4 +1,4 @@
-/* Time, and polling. */
+/* Time and polling. */
 #ifndef HBRT_CLOCK_H
 #define HBRT_CLOCK_H
 
@@ -14,7 +14,7 @@ static inline uint64_t hbrt_now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The outcome of a poll: HBRT_POLL_*. The poller lost its CPU when it ended much later than its budget. */
+/* A poll's outcome, HBRT_POLL_*. A poll that ended well past its budget lost its CPU. */
 static inline int hbrt_polled(int has_paid, int64_t late_ns) {
     return (has_paid ? HBRT_POLL_PAID : HBRT_POLL_VAIN) + (late_ns > 600000 ? 2 : 0);
 }
@@ -27,7 +27,7 @@ static inline void hbrt_relax(void) {
 #endif
 }
 
-/* Poll until `is_due(of)`, or so long, with a yield after every few polls: HBRT_POLL_*. */
+/* Poll until `is_due(of)` or for `poll_ns`, yielding after every few polls. Returns HBRT_POLL_*. */
 static inline int hbrt_poll(int (*is_due)(const void *of), const void *of, int polls_per_yield, int64_t poll_ns) {
     int64_t end_ns = (int64_t)hbrt_now_ns() + poll_ns, now_ns;
     int due = 0;

@@ -1,7 +1,7 @@
-/* Control requests over a lease's connection, which is of packets: docs/mailbox.md has their bytes.
+/* Control requests over a lease's packet connection; docs/mailbox.md describes the packets.
  *
- * A signal's handler may raise between two bytecodes of Python, so that whoever asked is no longer there when the answer
- * comes. So a request is sent whole or not at all, `is_sent` tells which, and its answer stays here until it is taken.
+ * A signal handler may raise between two Python bytecodes, so the caller may be gone when the answer arrives. So a
+ * request is sent whole or not at all, `is_sent` says which, and its answer stays here until someone takes it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "clock.h"
 #include "mailbox.h"
 
-enum { FREE, TAKEN, AWAITED }; /* a turn */
+enum { FREE, TAKEN, AWAITED }; /* values of `turn` */
 enum { PACKET_BYTES = 1 << 16 };
 static const uint64_t MAX_ANSWER_BYTES = 1u << 26;
 
@@ -37,14 +37,14 @@ struct hbrt_lease {
     int fd;
     uint32_t turn; /* futex: one thread sends or receives at a time */
     uint32_t inside; /* threads in hbrt_exchange */
-    answer *coming; /* of which a part has come; of the thread whose turn it is */
+    answer *coming; /* partly received; belongs to the thread whose turn it is */
     uint8_t packet[PACKET_BYTES];
-    pthread_mutex_t lock; /* of the answers */
+    pthread_mutex_t lock; /* protects the answers */
     answer *answers;
 };
 
 hbrt_lease *hbrt_lease_new(int fd) {
-    /* In pages of its own: the leak check of a program in C sees no pointer of Python's. */
+    /* Mapped, not allocated: a C program's leak checker cannot see Python's pointers to it. */
     hbrt_lease *lease = mmap(NULL, sizeof *lease, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (lease == MAP_FAILED) return NULL;
     lease->fd = fd;
@@ -82,11 +82,11 @@ static void end_turn(hbrt_lease *lease) {
 
 void hbrt_lease_close(hbrt_lease *lease) {
     struct timespec moment = {0, 50000};
-    shutdown(lease->fd, SHUT_RDWR); /* whoever sends or waits for an answer returns */
+    shutdown(lease->fd, SHUT_RDWR); /* makes threads that are sending or waiting return */
     while (__atomic_load_n(&lease->inside, __ATOMIC_ACQUIRE)) nanosleep(&moment, NULL);
 }
 
-/* Wait for an event of the connection: 1; HBRT_TIMEOUT, HBRT_INTERRUPTED. */
+/* Wait for an event on the connection. Returns 1, HBRT_TIMEOUT or HBRT_INTERRUPTED. */
 static int await(const hbrt_lease *lease, short event, int64_t deadline_ns) {
     int64_t left = deadline_ns - (int64_t)hbrt_now_ns();
     if (left < 0) left = 0;
@@ -122,7 +122,7 @@ static answer *find(hbrt_lease *lease, uint64_t number) {
     return one;
 }
 
-/* Keep a packet; 0 when it belongs to no answer. */
+/* Store a packet; 0 if it cannot belong to an answer. */
 static int keep(hbrt_lease *lease, uint64_t size) {
     const uint8_t *from = lease->packet;
     answer *one = lease->coming;

@@ -1,5 +1,5 @@
-/* Points at which a test kills or stops a process. They are in the build of tests/faults alone, which defines
- * HBRT_KILL_POINTS: there, a file $HBRT_FAULTS_DIR/POINT.kill or POINT.stop is met once, by the first that passes. */
+/* Points at which a test kills or stops a process. Only the build of tests/faults, which defines HBRT_KILL_POINTS, has
+ * them: a file $HBRT_FAULTS_DIR/POINT.kill or POINT.stop takes effect once, on the first process that gets there. */
 #ifndef HBRT_KILL_H
 #define HBRT_KILL_H
 

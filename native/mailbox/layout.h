@@ -1,4 +1,4 @@
-/* The DDR file of a board, as docs/mailbox.md has it; little-endian. */
+/* Layout of a board's DDR file, as described in docs/mailbox.md; little-endian. */
 #ifndef HBRT_LAYOUT_H
 #define HBRT_LAYOUT_H
 
@@ -22,7 +22,7 @@
 #define HBRT_CLAIM_LOCK 3072
 #define HBRT_PREEMPT 255
 #define HBRT_URGENT 254
-#define HBRT_PING 0 /* commands that no op serves */
+#define HBRT_PING 0 /* commands without an op */
 #define HBRT_BUTT 0xffff
 #define HBRT_SLOT_TEXT 256
 #define HBRT_SLOT_WORK 3968
@@ -66,13 +66,13 @@ typedef struct {
     uint16_t priority, core_mask;
     uint32_t owner, client;
     uint64_t input_phy, input_bytes, output_phy, output_bytes;
-    /* From here on, the core's. */
+    /* The core writes the fields below. */
     int32_t core, result;
     uint32_t text_bytes, has_work;
     uint64_t claim_ns, start_ns, done_ns, cycles;
 } hbrt_slot_record;
 
-/* What an op charged, in the order of Work of hbrt/profiles/work.py. */
+/* The work an op charged, in the order of Work in hbrt/profiles/work.py. */
 typedef struct {
     uint64_t count[HBRT_WORK_COUNTS];
 } hbrt_work;
@@ -81,20 +81,20 @@ typedef struct {
     uint64_t phy_addr, size_bytes;
     uint32_t owner;
     uint16_t sharer_count, sharers[HBRT_MAX_SHARERS];
-    uint64_t imported; /* memory of another library; its bytes are not in the file */
+    uint64_t imported; /* memory from another library; its bytes are not in the file */
 } hbrt_block_record;
 
-/* Of a task that a core has ended; `task` is a copy of the first fields of its slot, the core's included. */
+/* A task that a core has finished; `task` copies the first fields of its slot, including the core's. */
 typedef struct {
-    uint64_t number; /* among the tasks of this core, from 1; 0 while this is written */
+    uint64_t number; /* counts this core's tasks from 1; 0 while being written */
     uint8_t state, reserved[3];
     uint32_t pid;
     hbrt_slot_record task;
-    hbrt_work work; /* when task.has_work */
+    hbrt_work work; /* valid if task.has_work */
     uint64_t spare[3];
 } hbrt_history_record;
 
-/* Where the parts of one mapped file are. */
+/* The parts of one mapped file. */
 typedef struct {
     uint8_t *map;
     hbrt_header at;
@@ -105,7 +105,7 @@ typedef struct {
 
 _Static_assert(sizeof(pthread_mutex_t) <= 64, "the claim lock has 64 bytes");
 
-/* `header`: the file's header as its reader has verified it; another process may have changed the mapped one since. */
+/* `header`: a verified copy of the file's header; another process may have changed the mapped one since. */
 static inline int hbrt_file_open(hbrt_file *file, void *map, uint64_t map_bytes, const void *header) {
     if (map_bytes < 4096) return 0;
     file->map = map;
@@ -148,7 +148,7 @@ static inline hbrt_history_record *hbrt_history(const hbrt_file *file, uint32_t 
     return (hbrt_history_record *)(void *)(file->map + file->at.history + at * file->at.history_record_bytes);
 }
 
-/* Mask 0 is any DSP core; an accelerator runs what names it alone. */
+/* Mask 0 means any DSP core; an accelerator runs only tasks that name it. */
 static inline int hbrt_may_run(const hbrt_file *file, uint32_t core, uint32_t mask) {
     return mask == 0 ? core < file->dsp_count : mask >> core & 1u;
 }
@@ -170,8 +170,8 @@ static inline const hbrt_block_record *hbrt_block_of(const hbrt_file *file, uint
     return record;
 }
 
-/* Whether a range lies in one live block that a client may use, HBRT_IMPORTED for memory of another library, which this
- * file does not hold; the reference has the reasons of a refusal. */
+/* Whether a range lies in one live block that a client may use; HBRT_IMPORTED for memory from another library, which is
+ * not in this file. The reference implementation explains refusals. */
 enum { HBRT_IMPORTED = 2 };
 static inline int hbrt_is_in_block(const hbrt_file *file, uint32_t client, uint64_t phy, uint64_t bytes) {
     const hbrt_block_record *record = hbrt_block_of(file, phy, bytes);
@@ -182,22 +182,22 @@ static inline int hbrt_is_in_block(const hbrt_file *file, uint32_t client, uint6
         if (record->sharers[n] == client) return usable;
     return 0;
 }
-/* As hbrt_is_in_block, for a block of a task: one of no bytes at 0 is usable, and an address has its alignment. */
+/* Like hbrt_is_in_block, for a task's block: an empty one at 0 is usable, and the address must be aligned. */
 static inline int hbrt_is_usable(const hbrt_file *file, uint32_t client, uint64_t phy, uint64_t bytes) {
     if (phy == 0 && bytes == 0) return 1;
     return phy % HBRT_RPC_ALIGNMENT ? 0 : hbrt_is_in_block(file, client, phy, bytes);
 }
 
-/* Changes with each change of the tables of blocks. */
+/* Changes whenever the block tables change. */
 enum { HBRT_TABLES_GENERATION = 2048 };
 static inline uint64_t hbrt_generation(const hbrt_file *file) {
     return __atomic_load_n((const uint64_t *)(const void *)(file->map + HBRT_TABLES_GENERATION), __ATOMIC_ACQUIRE);
 }
 
-/* Accesses to bytes that other processes write. */
+/* Access bytes that other processes write. */
 static inline uint8_t hbrt_load(const uint8_t *byte) { return __atomic_load_n(byte, __ATOMIC_ACQUIRE); }
 static inline void hbrt_store(uint8_t *byte, uint8_t value) { __atomic_store_n(byte, value, __ATOMIC_RELEASE); }
-/* Fields of a record that its owner may write anew while a core still reads them; the core's claim detects that. */
+/* Record fields that the owner may rewrite while a core still reads them; the core's claim detects that. */
 #define HBRT_PUT(field, value) __atomic_store_n(&(field), value, __ATOMIC_RELAXED)
 #define HBRT_GET(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 /* Orders this thread's writes before its later reads, for all processes: between setting a flag and reading the peer's. */
@@ -205,13 +205,13 @@ static inline void hbrt_full_fence(void) { __atomic_thread_fence(__ATOMIC_SEQ_CS
 
 static inline void hbrt_ring(int doorbell) {
     static const uint64_t once = 1;
-    /* The counter is full: a process has filled it. The sleeper's heartbeat finds the task. */
+    /* The counter is full because a process filled it; the sleeper's heartbeat will find the task. */
     while (write(doorbell, &once, sizeof once) < 0 && errno == EINTR) {
     }
 }
 
-/* Whether an attempt took the claim lock, by its answer. After the death of a holder there is nothing to repair: each
- * slot is judged by its own state byte. */
+/* Whether a lock attempt that returned `code` took the claim lock. If a holder dies, nothing needs repair: each slot's
+ * own state byte decides. */
 static inline int hbrt_is_locked(pthread_mutex_t *claim_lock, int code) {
     return code == 0 || (code == EOWNERDEAD && pthread_mutex_consistent(claim_lock) == 0);
 }

@@ -1,36 +1,36 @@
-/* The mailbox of a board in C: the fast twin of hbrt/mailbox and hbrt/attach, for Python, for C programs and for cores.
+/* A board's mailbox in C: the fast counterpart of hbrt/mailbox and hbrt/attach, for Python, C programs and cores.
  *
- * docs/mailbox.md has the layout and the rules; the Python modules are the readable reference. Rare cases are not here:
- * a function answers HBRT_ASK, and its caller continues with the reference, which has the checks and the sentences.
+ * docs/mailbox.md describes the layout and the rules; the Python modules are the readable reference. Rare cases are not
+ * handled here: a function returns HBRT_ASK, and its caller falls back on the reference, with its checks and messages.
  *
- * Nothing here has global state, takes a lock of Python's, or is called again by a signal's handler in its middle (Python
- * runs handlers between bytecodes). A blocking call returns HBRT_INTERRUPTED after a signal.
+ * Nothing here has global state, takes a Python lock, or is reentered by a signal handler (Python runs handlers between
+ * bytecodes). A blocking call returns HBRT_INTERRUPTED after a signal.
  */
 #ifndef HBRT_MAILBOX_H
 #define HBRT_MAILBOX_H
 
 #include <stdint.h>
 
-/* Answers that are no handle, slot or state. */
+/* Return codes other than handles, slots and states. */
 enum {
     HBRT_ASK = 0,           /* the reference handles this case */
     HBRT_NO_SLOT = -1,      /* lease more */
     HBRT_TIMEOUT = -2,
-    HBRT_INTERRUPTED = -3,  /* a signal came: its handler runs, then wait again */
-    HBRT_GONE = -4,         /* the board, or this attachment, is gone */
-    HBRT_ASKED = -5,        /* the daemon asks where this process waits */
-    HBRT_NOTHING = -6,      /* no task, no change */
+    HBRT_INTERRUPTED = -3,  /* by a signal: let its handler run, then wait again */
+    HBRT_GONE = -4,         /* the board or this attachment is gone */
+    HBRT_ASKED = -5,        /* the daemon asks where this process is waiting */
+    HBRT_NOTHING = -6,      /* no task or no change */
     HBRT_LOCKED = -7,       /* another process holds the claim lock */
     HBRT_CONTROL = -8,      /* the supervisor has sent a message */
-    HBRT_RAN = -9,          /* an op in C has ended: the caller answers it */
-    HBRT_UNKNOWN_OWNER = -11,  /* answered; the owner sleeps, and its doorbell is not known */
+    HBRT_RAN = -9,          /* an op in C has finished: the caller answers its task */
+    HBRT_UNKNOWN_OWNER = -11,  /* answered, but the owner sleeps and its doorbell is unknown */
     HBRT_UNSERVED = -12,    /* every core that may run the task is offline; nothing was queued */
 };
 
-/* The outcome of a poll, for the habit of the poller. */
+/* The outcome of a poll, for the poller's habit. */
 enum { HBRT_POLL_NONE, HBRT_POLL_PAID, HBRT_POLL_VAIN, HBRT_POLL_PAID_LOST_CPU, HBRT_POLL_VAIN_LOST_CPU };
 
-/* What an op has spent: cycles, then its work in the order of the slot's record. */
+/* What an op spent: cycles, then its work in the order of the slot record. */
 enum {
     HBRT_WORK_BUNDLES,
     HBRT_WORK_GATHERS,
@@ -49,7 +49,7 @@ enum {
     HBRT_SPENT
 };
 
-/* Layout version of the DDR file that this code speaks. */
+/* The DDR file layout version that this code supports. */
 uint32_t hbrt_layout_version(void);
 
 /* -- the side that submits ------------------------------------------------------------------------------------------ */
@@ -63,35 +63,35 @@ hbrt_client *hbrt_client_new(void *map, uint64_t map_bytes, const void *header, 
                              const int *core_doorbells, const int *urgent_bells, uint64_t first_serial);
 void hbrt_client_free(hbrt_client *client);
 
-/* Handle of each slot's live task, 0 for none; slot_count entries. */
+/* The handle of each slot's live task, 0 if none; slot_count entries. */
 uint64_t *hbrt_client_handles(hbrt_client *client);
 uint64_t hbrt_client_serial(hbrt_client *client);
 
 /* From now on waits poll where that pays, for so long at the most; 0, for never, and cores do not poll for it either. */
 void hbrt_client_polls(hbrt_client *client, int64_t budget_ns);
 
-/* From now on, every call answers HBRT_GONE or HBRT_ASK, and every wait returns. */
+/* From now on, every call returns HBRT_GONE or HBRT_ASK, and every wait ends. */
 void hbrt_client_leave(hbrt_client *client);
-/* Threads that wait, or are about to ring a doorbell or to write a state. */
+/* Number of threads that are waiting, or about to ring a doorbell or write a state. */
 uint32_t hbrt_client_waiting(hbrt_client *client);
 
-/* Slots that no task uses: give some, take one (or HBRT_NO_SLOT), count them. */
+/* Add unused slots, take one (or HBRT_NO_SLOT), count them. */
 void hbrt_slots_give(hbrt_client *client, const uint32_t *slots, uint32_t count);
 int64_t hbrt_slot_take(hbrt_client *client);
 uint32_t hbrt_slot_count(hbrt_client *client);
 
-/* What a task is to do. */
+/* What a task should do. */
 typedef struct {
     int64_t cmd, priority, core_mask, custom_id;
     uint64_t input_phy, input_bytes, output_phy, output_bytes;
 } hbrt_request;
 
-/* Queue a task, an hbrt_request. Returns its handle (> 0); HBRT_ASK, HBRT_NO_SLOT or HBRT_UNSERVED. `is_checked`: the
- * caller has checked the two blocks. */
+/* Queue a task, described by an hbrt_request. Returns its handle (> 0), HBRT_ASK, HBRT_NO_SLOT or HBRT_UNSERVED.
+ * `is_checked`: the caller has checked both blocks. */
 int64_t hbrt_submit(hbrt_client *client, const void *request, int is_checked);
 
-/* As hbrt_submit, but the task is left SENT: a relay is to have it queued, or hbrt_publish queues it. With
- * HBRT_ELSEWHERE for `is_checked`, another board is to run it: no core need serve it, and its blocks are not checked. */
+/* Like hbrt_submit, but leave the task SENT, for a relay or hbrt_publish to queue. If `is_checked` is HBRT_ELSEWHERE,
+ * another board will run it: no core has to serve it, and its blocks are not checked. */
 enum { HBRT_ELSEWHERE = 2 };
 int64_t hbrt_prepare(hbrt_client *client, const void *request, int is_checked);
 
@@ -106,10 +106,10 @@ typedef struct {
     uint32_t bytes;
 } hbrt_block;
 
-/* As hbrt_submit, of the structures of hbDSPRpc at these addresses; HBRT_ASK for the commands that no op serves, too. */
+/* Like hbrt_submit, from hbDSPRpc's structures at these addresses; also HBRT_ASK for commands without an op. */
 int64_t hbrt_rpc(hbrt_client *client, uintptr_t control, uintptr_t input, uintptr_t output);
 
-/* Queue a task that hbrt_prepare left SENT. Returns its handle; HBRT_UNSERVED, or HBRT_ASK, and then it is SENT still. */
+/* Queue a task that hbrt_prepare left SENT. Returns its handle, HBRT_UNSERVED, or HBRT_ASK, which leaves it SENT. */
 int64_t hbrt_publish(hbrt_client *client, int64_t handle);
 
 /* Handle of this thread's newest task, if it asks for these and is live, else HBRT_ASK: for a caller that a signal's
@@ -132,12 +132,12 @@ int hbrt_finish(hbrt_client *client, int64_t handle);
 int hbrt_wait_any(hbrt_client *client, const uint64_t *handles, uint32_t count, uint32_t seen, int64_t timeout_ns);
 uint32_t hbrt_nudges(hbrt_client *client);
 void hbrt_nudge(hbrt_client *client);
-/* Have all waiters check: a task has ended, or its handle is gone, without a core. */
+/* Make all waiters check: a task ended, or its handle was removed, without a core's help. */
 void hbrt_wake(hbrt_client *client);
 
 /* Release a task that has ended: 1; HBRT_ASK for one that has not, or a handle that is not live. */
 int hbrt_release(hbrt_client *client, int64_t handle);
-/* Take a handle out of the table: 1, or HBRT_ASK when it is not a live one. */
+/* Remove a handle from the table: 1, or HBRT_ASK if it is not live. */
 int hbrt_forget(hbrt_client *client, int64_t handle);
 /* Cancel the task of a slot that no core has claimed, with this sentence: 1. HBRT_NOTHING for one that runs or has ended,
  * HBRT_LOCKED when another process keeps the claim lock. */
@@ -153,15 +153,15 @@ typedef struct hbrt_lease hbrt_lease;
 
 /* The requests of a lease, over its connection `fd`; NULL without memory. */
 hbrt_lease *hbrt_lease_new(int fd);
-/* Hang up; returns when nobody is in hbrt_exchange any more. The caller closes `fd`. */
+/* Hang up; returns once no thread is in hbrt_exchange. The caller closes `fd`. */
 void hbrt_lease_close(hbrt_lease *lease);
 void hbrt_lease_free(hbrt_lease *lease);
 
-/* Send a request over a lease, NULL for one that is closed, unless `is_sent` says that it is, and wait for its answer; with the number 0 nobody waits for it. Of
- * any thread; called again, it goes on. timeout_ns: < 0 waits for ever.
- * Returns 1: the answer is there, or the request with the number 0 is sent; HBRT_TIMEOUT, _INTERRUPTED or _GONE. */
+/* Send a request over a lease (NULL if closed), unless `is_sent` is already set, and wait for its answer, except for
+ * number 0. Safe from any thread; call it again to resume. timeout_ns: < 0 waits forever.
+ * Returns 1 once the answer has arrived (number 0: once it is sent), HBRT_TIMEOUT, _INTERRUPTED or _GONE. */
 int hbrt_exchange(hbrt_lease *lease, uint64_t number, const void *request, uint64_t bytes, int *is_sent, int64_t timeout_ns);
-/* The answer to a request, which stays until hbrt_answer_end; NULL for none. */
+/* The answer to a request, valid until hbrt_answer_end; NULL if none. */
 const void *hbrt_answer(hbrt_lease *lease, uint64_t number, uint64_t *bytes);
 void hbrt_answer_end(hbrt_lease *lease, uint64_t number);
 
@@ -174,7 +174,7 @@ hbrt_core *hbrt_core_new(void *map, uint64_t map_bytes, const void *header, uint
                          int epoll_fd, int control_fd, int is_alone);
 void hbrt_core_free(hbrt_core *core);
 
-/* The doorbell of a client, by its id and the number of its attachment; -1 when it is gone. */
+/* Set a client's doorbell, by its id and attachment number; -1 if the client is gone. */
 void hbrt_core_client(hbrt_core *core, uint32_t client, uint32_t number, int doorbell);
 
 /* From now on, tasks are not counted in the core's record: for a program that runs its own ops. */
@@ -222,7 +222,7 @@ int hbrt_core_next(hbrt_core *core);
 typedef int32_t hbrt_call(void *code, void *input, void *output, uint64_t input_bytes, uint64_t output_bytes, uint32_t client,
                           int32_t *result, uint64_t *spent);
 
-/* The function that runs ops in C. `is_core`: a byte that is 0 in a process that an op forks. */
+/* Set the function that runs ops in C. `is_core`: a byte that is 0 in a process forked by an op. */
 void hbrt_core_calls(hbrt_core *core, hbrt_call *call, const void *is_core);
 /* From now on a command has this code; NULL for an op that hbrt_core_next is to return. */
 void hbrt_core_op(hbrt_core *core, uint32_t cmd, void *code);
@@ -243,7 +243,7 @@ int hbrt_core_adopt(hbrt_core *core);
 void hbrt_core_interrupt(hbrt_core *core);
 /* How often the op of a command has run here since the last time, and for how long the last one did. Of any thread. */
 uint32_t hbrt_core_runs(hbrt_core *core, uint32_t cmd, uint64_t *last_ns);
-/* Cycles of the ops that were answered here, since the last time. */
+/* Cycles of the ops answered here since the last call. */
 uint64_t hbrt_core_cycles(hbrt_core *core);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a client notes into a ring of events while its board is traced; hbrt/trace/ring.py has the file. */
+/* Records a client's events in a ring while its board is traced; hbrt/trace/ring.py defines the file. */
 #define _GNU_SOURCE
 #include "client.h"
 
@@ -37,7 +37,7 @@ void hbrt_note_wait(hbrt_client *client, int64_t handle, uint64_t start_ns, int 
     const hbrt_slot_record *record = hbrt_record(&client->file, slot_of(client, handle));
     hbrt_event what = {.start_ns = start_ns, .end_ns = hbrt_now_ns(), .kind = HBRT_NOTE_WAIT, .a = HBRT_GET(record->sequence),
                        .b = HBRT_GET(record->claim_ns), .d = HBRT_GET(record->cmd), .unit = (uint16_t)HBRT_GET(record->client)};
-    if (what.b < what.a) what.b = 0; /* of an earlier task in the slot */
+    if (what.b < what.a) what.b = 0; /* left by an earlier task in the slot */
     if (answer >= HBRT_DONE) what.c = HBRT_GET(record->done_ns);
     hbrt_note(client->events, what);
 }
@@ -49,7 +49,7 @@ int hbrt_client_note(hbrt_client *client, void *records, uint32_t count) {
         if (ring == NULL) return 0;
         *ring = (hbrt_events){.records = records, .count = count, .older = *place};
     }
-    /* Another thread may be in the middle of a call: an older ring is freed with the client. */
+    /* Another thread may be in the middle of a call, so older rings are freed only with the client. */
     if (ring == NULL && *place != NULL) {
         __atomic_store_n(&(*place)->is_over, 1, __ATOMIC_RELAXED);
         return 1;

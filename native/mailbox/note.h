@@ -1,4 +1,4 @@
-/* Events of a trace, as hbrt/trace/ring.py and kinds.py have them. */
+/* Trace events, in the format of hbrt/trace/ring.py and kinds.py. */
 #ifndef HBRT_NOTE_H
 #define HBRT_NOTE_H
 
@@ -12,24 +12,24 @@ typedef struct {
     uint32_t thread;
     uint16_t kind, unit;
     uint32_t text, d;
-    uint64_t number; /* from 1; 0 while this is written */
+    uint64_t number; /* from 1; 0 while being written */
 } hbrt_event;
 
-/* The records of a ring of events. */
+/* The records of an event ring. */
 typedef struct hbrt_events {
     void *records;
     uint32_t count;
-    int is_over;     /* nothing is noted any more */
+    int is_over;     /* recording has stopped */
     uint64_t newest; /* number of the newest event */
-    struct hbrt_events *older; /* ring of this client */
+    struct hbrt_events *older; /* this client's previous ring */
 } hbrt_events;
 
-/* Keep an event of this thread; its thread and number are set. */
+/* Record an event of this thread; sets its thread and number. */
 void hbrt_note(hbrt_events *ring, hbrt_event what);
 
 void hbrt_events_free(hbrt_events *newest);
 
-/* Note a task that was queued, and a wait for one, begun at these times; 0: the client notes nothing. */
+/* Record a submission, or a wait for a task, that began at `start_ns`; 0 if the client records nothing. */
 void hbrt_note_submission(hbrt_client *client, int64_t handle, uint64_t start_ns);
 void hbrt_note_wait(hbrt_client *client, int64_t handle, uint64_t start_ns, int answer);
 

@@ -1,4 +1,4 @@
-/* When a thread that waits for a task polls before it sleeps. Pure, but for the clock of its callers. */
+/* Decides when a thread waiting for a task polls before it sleeps. Pure: callers pass in the time. */
 #ifndef HBRT_POLLING_H
 #define HBRT_POLLING_H
 
@@ -16,7 +16,7 @@ typedef struct {
 } hbrt_habit;
 enum { SKIPPED_IN_VAIN = 6, SKIPPED_CPU_LOST = 12, STEADY = 2, STEADY_CPU_LOST = 64 };
 
-/* How long to poll now, 0 for no poll. */
+/* How long to poll now; 0 to sleep at once. */
 static inline int64_t hbrt_habit_begin(hbrt_habit *mine) {
     int64_t poll_ns = mine->skip ? 0 : mine->budget_ns;
     mine->skip -= mine->skip > 0;
