@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "hobot/vp/hb_vp.h"
 #include "hobot/vp/hb_vp_cvt_color.h"
@@ -55,6 +56,7 @@ int main(int argc, char **argv) {
   int made = make(&task, &dst, &src, argv, argc);
   int watched = hbUCPSetTaskDoneCb(task, note, (void *)&ended), submitted = hbUCPSubmitTask(task, &how);
   int waited = hbUCPWaitTaskDone(task, 0), released = hbUCPReleaseTask(task);
+  for (int tries = 0; !ended && tries < 10000; tries++) usleep(1000); /* the callback has a thread of its own */
   hbUCPMemFlush(&result, HB_SYS_MEM_CACHE_INVALIDATE);
   fwrite(result.virAddr, 1, result.memSize, stdout);
   int at_once = make(NULL, &dst, &src, argv, argc); /* the same, without a handle */
