@@ -76,17 +76,15 @@ def scan(root: Path) -> Found:
     sources = [path for path in files if path.suffix in suffixes]
     found = Found(units=[path.relative_to(root).as_posix() for path in sources])
     found.folders = sorted({path.parent.relative_to(root).as_posix() for path in headers})
-    systems = {path.name for folder in _system_folders() for path in folder.glob("*")}
-    late = {path.parent.relative_to(root).as_posix() for path in headers if path.name in systems}
-    found.late_folders = sorted(late)
+    vendors, systems = _vendor_folders(), _system_folders()
+    shadowed = {path.name for folder in systems for path in folder.glob("*")}
+    found.late_folders = sorted({path.parent.relative_to(root).as_posix() for path in headers if path.name in shadowed})
     texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in [*sources, *headers]}
     _names(found, list(texts.values()))
     own = {path.as_posix() for path in headers}
     included = {name for text in texts.values() for name in _INCLUDE.findall(text)}
-    folders = _header_folders()
-    ours = [*include_folders(), *{child for folder in _sides() for child in folder.rglob("*/")}]
-    found.vendor_headers = sorted(name for name in included if any((folder / name).is_file() for folder in ours))
-    found.headers = sorted(name for name in included if not _is_header_here(name, own, folders))
+    found.vendor_headers = sorted(name for name in included if _is_in(name, vendors))
+    found.headers = sorted(name for name in included if not _is_header_here(name, own, [*vendors, *systems]))
     builds = [path for path in files if path.name in {"CMakeLists.txt", "Makefile"}]
     linked = {name for path in builds for name in _linked(path.read_text(encoding="utf-8", errors="replace"))}
     found.libraries = sorted(name for name in linked if not _has_library(name))
@@ -122,13 +120,16 @@ def _names(found: Found, texts: list[str]) -> None:
 def _is_header_here(name: str, own: set[str], folders: list[Path]) -> bool:
     if any(path.endswith(f"/{name.removeprefix('../').removeprefix('./')}") for path in own):
         return True
+    return _is_in(name, folders)
+
+
+def _is_in(name: str, folders: list[Path]) -> bool:
     return any((folder / name).is_file() for folder in folders)
 
 
-def _header_folders() -> list[Path]:
-    """Return where headers are found: hbrt's folders and their subfolders, and the system's."""
-    folders = [*include_folders(), *{child for folder in _sides() for child in folder.rglob("*/")}]
-    return [*folders, *_system_folders()]
+def _vendor_folders() -> list[Path]:
+    """Return hbrt's folders of headers, and their subfolders."""
+    return [*include_folders(), *{child for folder in _sides() for child in folder.rglob("*/")}]
 
 
 def _system_folders() -> list[Path]:
