@@ -48,18 +48,22 @@
   }
 /* Where the program calls a function here that calls another one: its line is told, not ours. */
 __thread void *hbrt_caller;
+#define FROM (hbrt_caller ? hbrt_caller : __builtin_return_address(0))
 #define BY_PYTHON(result, name, refusal, parameters, arguments)                                                       \
   struct hbrt_call call;                                                                                              \
-  void *from = hbrt_caller ? hbrt_caller : __builtin_return_address(0);                                               \
-  hbrt_caller = NULL;                                                                                                 \
+  void *from = FROM, *caller = hbrt_caller;                                                                           \
+  hbrt_caller = NULL; /* a callback's calls are its own */                                                            \
   result(*function) parameters =                                                                                      \
       (result(*) parameters)hbrt_enter(&call, NUMBER_##name, from);                            \
+  if (function) {                                                                                                     \
+    function arguments;                                                                                               \
+    hbrt_leave(&call);                                                                                                \
+  }                                                                                                                   \
+  hbrt_caller = caller;                                                                                               \
   if (!function) return refusal;                                                                                      \
-  function arguments;                                                                                                 \
-  hbrt_leave(&call);                                                                                                  \
   return call.has_answer ? (result)(intptr_t)call.answer : refusal;
 #define FAST_hbDSPRpc hbrt_fast_rpc
-#define FAST_hbDSPWaitTaskDone(task, timeout) hbrt_fast_wait(task, timeout, __builtin_return_address(0))
+#define FAST_hbDSPWaitTaskDone(task, timeout) hbrt_fast_wait(task, timeout, FROM)
 #define FAST_hbDSPReleaseTask hbrt_fast_release
 
 #define FAST_remote_handle64_invoke(h, word, pra) hbrt_fast_invoke(h, word, pra, __builtin_return_address(0), &code)

@@ -26,7 +26,7 @@ struct hbrt_call {
   int32_t wait; /* of hbrt_wait_begins; -1 for a call that does not wait */
 };
 
-/** Where the program calls a function of the library that calls another one; that one takes it. */
+/** Where the program calls a function of the library that calls others; NULL in all other calls. */
 extern __thread void *hbrt_caller;
 
 extern struct hbrt_entry hbrt_entries[];

@@ -331,18 +331,7 @@ static int32_t take_outputs(struct inference *made, const struct hbrtUcpTensor *
   return 0;
 }
 
-/* Submit, wait and release a task that the program gets no handle of. */
-static int32_t at_once(struct task *task, void *line) {
-  program_line = hbrt_caller ? hbrt_caller : line;
-  hbUCPTaskHandle_t handle = handle_of(task);
-  hbUCPSchedParam how;
-  HB_UCP_INITIALIZE_SCHED_PARAM(&how);
-  int32_t status = hbUCPSubmitTask(handle, &how);
-  if (!status) status = hbUCPWaitTaskDone(handle, 0);
-  hbUCPReleaseTask(handle);
-  program_line = NULL;
-  return status;
-}
+static int32_t at_once(struct task *task);
 
 API int32_t hbDNNInferV2(hbUCPTaskHandle_t *taskHandle, struct hbrtUcpTensor *output, const struct hbrtUcpTensor *input,
                          hbDNNHandle_t dnnHandle) {
@@ -364,7 +353,7 @@ API int32_t hbDNNInferV2(hbUCPTaskHandle_t *taskHandle, struct hbrtUcpTensor *ou
   }
   task->inferences = grown;
   task->inferences[task->count++] = made;
-  if (!taskHandle) return at_once(task, __builtin_return_address(0));
+  if (!taskHandle) return ASKED(at_once(task));
   *taskHandle = handle_of(task);
   return 0;
 }
@@ -377,7 +366,7 @@ API int32_t hbDSPRpcV2(hbUCPTaskHandle_t *taskHandle, hbUCPSysMem *input, hbUCPS
   task->command = rpcCmd;
   if (input) task->blocks[0] = old_block(input);
   if (output) task->blocks[1] = old_block(output);
-  if (!taskHandle) return at_once(task, __builtin_return_address(0));
+  if (!taskHandle) return ASKED(at_once(task));
   *taskHandle = handle_of(task);
   return 0;
 }
@@ -394,7 +383,7 @@ int32_t hbrt_ucp_op(hbUCPTaskHandle_t *taskHandle, const void *param, size_t siz
     return status;
   }
   task_of(made)->own = own;
-  if (!taskHandle) return at_once(task_of(made), __builtin_return_address(0));
+  if (!taskHandle) return at_once(task_of(made));
   *taskHandle = made;
   return 0;
 }
@@ -446,36 +435,57 @@ static int32_t submit(struct task *task, const hbUCPSchedParam *how) {
   return 0;
 }
 
+static int32_t submit_and_watch(struct task *task, const hbUCPSchedParam *how) {
+  int32_t status = submit(task, how);
+  if (status) return status;
+  task->is_submitted = true;
+  return watch(task);
+}
+
+static int32_t wait_for(struct task *task, int32_t timeout) {
+  if (!task->is_dsp) return hbDNNWaitTaskDone(task->dnn, timeout);
+  int32_t status = hbDSPWaitTaskDone(task->dsp, timeout);
+  task->is_done = status != HB_DSP_TIMEOUT;
+  return status;
+}
+
+static int32_t release(struct task *task) {
+  int32_t status = 0;
+  if (task->own.phyAddr && task->is_submitted && !task->is_done) /* the op may still read its block */
+    status = hbDSPWaitTaskDone(task->dsp, 0);
+  if (task->is_submitted) status = task->is_dsp ? hbDSPReleaseTask(task->dsp) : hbDNNReleaseTask(task->dnn);
+  end_task(task);
+  return status;
+}
+
+/* Submit, wait and release a task that the program gets no handle of. */
+static int32_t at_once(struct task *task) {
+  hbUCPSchedParam how;
+  HB_UCP_INITIALIZE_SCHED_PARAM(&how);
+  int32_t status = submit_and_watch(task, &how);
+  if (!status) status = wait_for(task, 0);
+  release(task);
+  return status;
+}
+
 API int32_t hbUCPSubmitTask(hbUCPTaskHandle_t taskHandle, hbUCPSchedParam *schedParam) {
   struct task *task = task_of(taskHandle);
   if (!task) return ASKED(hbDNNReleaseTask(taskHandle)); /* which refuses it, with a sentence */
   if (!schedParam) return HB_DNN_INVALID_ARGUMENT;
   if (task->is_submitted) return HB_DNN_API_USE_ERROR;
-  int32_t status = ASKED(submit(task, schedParam));
-  if (status) return status;
-  task->is_submitted = true;
-  return ASKED(watch(task));
+  return ASKED(submit_and_watch(task, schedParam));
 }
 
 API int32_t hbUCPWaitTaskDone(hbUCPTaskHandle_t taskHandle, int32_t timeout) {
   struct task *task = task_of(taskHandle);
   if (!task) return ASKED(hbDNNWaitTaskDone(taskHandle, timeout));
   if (!task->is_submitted) return HB_DNN_API_USE_ERROR;
-  if (!task->is_dsp) return ASKED(hbDNNWaitTaskDone(task->dnn, timeout));
-  int32_t status = ASKED(hbDSPWaitTaskDone(task->dsp, timeout));
-  task->is_done = status != HB_DSP_TIMEOUT;
-  return status;
+  return ASKED(wait_for(task, timeout));
 }
 
 API int32_t hbUCPReleaseTask(hbUCPTaskHandle_t taskHandle) {
   struct task *task = task_of(taskHandle);
-  if (!task) return ASKED(hbDNNReleaseTask(taskHandle));
-  int32_t status = 0;
-  if (task->own.phyAddr && task->is_submitted && !task->is_done) /* the op may still read its block */
-    status = ASKED(hbDSPWaitTaskDone(task->dsp, 0));
-  if (task->is_submitted) status = task->is_dsp ? ASKED(hbDSPReleaseTask(task->dsp)) : ASKED(hbDNNReleaseTask(task->dnn));
-  end_task(task);
-  return status;
+  return task ? ASKED(release(task)) : ASKED(hbDNNReleaseTask(taskHandle));
 }
 
 API int32_t hbUCPSetTaskDoneCb(hbUCPTaskHandle_t taskHandle, hbUCPTaskDoneCb callback, void *userData) {

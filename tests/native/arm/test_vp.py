@@ -142,6 +142,7 @@ def test_what_an_op_refuses_its_task_comes_to(
     memory, noted = call(op, src, dst, *numbers)
     assert re.search(r"made 0 0 0, waited -6000268, released 0, ended 0, at once -6000268", noted), noted
     assert sentence in noted
+    assert "/ucp.c:" not in noted, "a line of hbrt's own"
     assert (memory == PADDING).all()
 
 
