@@ -55,8 +55,9 @@ int main(int argc, char **argv) {
   volatile int ended = 0;
   int made = make(&task, &dst, &src, argv, argc);
   int watched = hbUCPSetTaskDoneCb(task, note, (void *)&ended), submitted = hbUCPSubmitTask(task, &how);
-  int waited = hbUCPWaitTaskDone(task, 0), released = hbUCPReleaseTask(task);
-  for (int tries = 0; !ended && tries < 10000; tries++) usleep(1000); /* the callback has a thread of its own */
+  int waited = hbUCPWaitTaskDone(task, 0);
+  for (int tries = 0; !waited && !ended && tries < 10000; tries++) usleep(1000); /* the callback has its own thread */
+  int released = hbUCPReleaseTask(task);
   hbUCPMemFlush(&result, HB_SYS_MEM_CACHE_INVALIDATE);
   fwrite(result.virAddr, 1, result.memSize, stdout);
   int at_once = make(NULL, &dst, &src, argv, argc); /* the same, without a handle */
