@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,6 +111,7 @@ def test_an_image_that_does_not_load_changes_nothing(shell: Shell, image: Path) 
     status = shell.status()
     assert [core["pid"] for core in status["cores"]] == pids
     assert status["image"] == str(image)
+    assert sum(name.startswith("image-") for name in shell.files()) == 2  # that of the cores for models too
     assert "RuntimeError: not today" in status["image_error"]
     assert "does not load; the last good one stays in use." in shell.good("status")
     assert op_at_0x1000(shell) == "first"
@@ -146,66 +146,16 @@ def test_restart_while_offline_is_wrong_usage(shell: Shell) -> None:
     assert "No board default" in answer.stderr
 
 
-class Log:
-    """``hbrt log -f`` as a way to wait for what the daemon says."""
-
-    def __init__(self, shell: Shell) -> None:
-        self._process: subprocess.Popen[str] = shell.start("-u", "-m", "hbrt", "log", "-f")
-
-    def await_line(self, *parts: str) -> str:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if all(part in line for part in parts):
-                return line
-        raise AssertionError(f"the log ended before {parts} came")
-
-
-def test_reload_follows_the_image_and_outlives_a_broken_one(shell: Shell, image: Path) -> None:
+def test_reload_follows_the_image(shell: Shell, image: Path) -> None:
     shell.good("start", "--image", image, "--reload")
-    log = Log(shell)
-    log.await_line("is running")
-
     write(image, IMAGE.format(name="second"))
-    log.await_line("Changed:", str(image))
     await_op(shell, "second")
-
-    write(image, IMAGE.format(name="third") + "\nraise ValueError('half written')\n")
-    log.await_line("ValueError: half written")
-    log.await_line("keeps the last good image")
-    assert op_at_0x1000(shell) == "second"
-    assert "ValueError: half written" in shell.status()["image_error"]
-
-    write(image, IMAGE.format(name="third"))
-    log.await_line("Changed:", str(image))
-    await_op(shell, "third")
-    assert shell.status()["image_error"] == ""
 
 
 def await_op(shell: Shell, name: str) -> None:
     """The swap itself is not logged: ask the board until it has happened, which the test's time limit bounds."""
     while op_at_0x1000(shell) != name:
         pass
-
-
-def test_reload_follows_the_modules_beside_the_image(shell: Shell) -> None:
-    helper = write(shell.cwd / "helper.py", "NAME = 0x1000\n")
-    text = (
-        IMAGE.format(name="op").replace("0x1000", "NAME").replace("\ndef op", "\nfrom helper import NAME\n\ndef op", 1)
-    )
-    image = write(shell.cwd / "image.py", text)
-    shell.good("start", "--image", image, "--reload")
-    log = Log(shell)
-    log.await_line("is running")
-    assert op_at_0x1000(shell) == "op"
-
-    write(helper, "NAME = (\n")
-    log.await_line("SyntaxError")
-    assert op_at_0x1000(shell) == "op"
-    write(helper, "NAME = 0x2000\n")
-    log.await_line("Changed:", str(helper))
-    while op_at_0x1000(shell) is not None:
-        pass
-    assert [row["cmd"] for row in shell.ops()] == [0x2000]
 
 
 def test_a_time_limit_may_be_for_ever(shell: Shell) -> None:

@@ -305,24 +305,6 @@ def test_an_image_that_raises_fails_the_start_with_its_traceback(shell: Shell) -
     assert daemon_pid(shell.paths()) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("def main(:\n", "line 1, is not valid Python: invalid syntax."),
-        ("x = 1\n", "has no main(): define one that registers the ops"),
-        ("def main():\n    return 0\n", "returned; it must end with hb_dsp_start(), which never returns."),
-        ("import os\nos._exit(7)\n", "exited with code 7 while loading the image."),
-    ],
-)
-def test_an_image_that_is_none_fails_the_start(shell: Shell, text: str, sentence: str) -> None:
-    image = shell.cwd / "image.py"
-    image.write_text(text)
-    answer = shell.hbrt("start", "--image", image)
-    assert answer.returncode == 1
-    assert sentence in answer.stderr
-    assert "Traceback" not in answer.stderr
-
-
 def test_an_image_that_loops_while_it_loads_is_given_up(shell: Shell) -> None:
     image = shell.cwd / "loop.py"
     pids = shell.cwd / "pids"
@@ -407,6 +389,7 @@ def test_what_a_killed_daemon_left_is_found_and_removed(shell: Shell) -> None:
     assert removed == "Removed the files of a dead daemon: attach.sock, control.sock, image-1.py, image-2.py."
     assert running.startswith("Board default is running")
     assert shell.files() == RUNNING
+    assert "Removed a file left behind by an earlier daemon: attach.sock." in shell.good("log")
 
 
 def test_stop_brings_a_crashed_board_to_offline(shell: Shell) -> None:

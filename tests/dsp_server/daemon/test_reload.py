@@ -112,6 +112,7 @@ def test_module_beside_the_image_is_watched_also_when_it_is_what_is_broken(
     epoch = running.core(0)["epoch"]
     helper.write_text("value = 22\n")
     running.until(lambda: running.core(0)["epoch"] > epoch, "a reload for the helper")
+    assert f"Changed: {helper}. Reloading." in running.log()
     # An import that is new, of a module that is broken: no core has ever loaded it.
     (image.with_name("newcomer.py")).write_text("x = (\n")
     write_image(2, before="import newcomer")

@@ -17,7 +17,6 @@ import pytest
 
 from arm_client.errors import BoardLostError, HbrtError
 from hbrt.board.files import daemon_pid
-from hbrt.board.launch import launch
 from hbrt.board.paths import BoardPaths
 from hbrt.errors import DidNotStartError
 from hbrt.status import Status
@@ -54,26 +53,6 @@ def test_signals_end_a_board_in_good_order(start: Start, number: int) -> None:
     assert os.WEXITSTATUS(wait_status) == 0
     assert not [pid for pid in cores if Path(f"/proc/{pid}").exists()]
     assert not running.paths.path.exists()
-
-
-def test_second_daemon_is_refused_and_names_the_first(start: Start) -> None:
-    running = start(is_private=False)
-    board = running.attach()
-    with pytest.raises(DidNotStartError, match=f"already running: its daemon is process {running.pid}") as caught:
-        launch(running.config)
-    assert caught.value.status == Status.HB_SYS_INVALID_ARGUMENT
-    assert running.which(board).value == 1
-    assert daemon_pid(running.paths) == running.pid
-
-
-def test_next_start_removes_what_a_killed_daemon_left_and_says_so(start: Start) -> None:
-    first = start(is_private=False)
-    first.kill()
-    assert {"attach.sock", "control.sock", "image-1.py"} <= {path.name for path in first.paths.path.iterdir()}
-    second = start(is_private=False)
-    assert sorted(second.launched.removed) == ["attach.sock", "control.sock", "image-1.py", "image-2.py"]
-    assert "Removed a file left behind by an earlier daemon: attach.sock." in second.log()
-    assert second.which(second.attach()).value == 1
 
 
 def test_killed_daemon_takes_its_cores_along_and_lets_callers_go(start: Start) -> None:
@@ -155,7 +134,6 @@ IMAGES = {
     "ends its process": ("os._exit(9)", "pass", Status.HB_DSP_RUN_TASK_FAILED, "exited with code 9 while loading"),
     "is killed": ("os.kill(os.getpid(), 9)", "pass", Status.HB_DSP_RUN_TASK_FAILED, "signal 9 (SIGKILL) while loa"),
     "breaks a rule": ("hb_dsp_register_fn(0x1, which, 0)", "pass", Status.HB_DSP_RUN_TASK_FAILED, "before hb_dsp_env_"),
-    "hangs": ("time.sleep(1000)", "pass", Status.HB_DSP_TIMEOUT, "still loading on core"),
 }
 
 
@@ -166,7 +144,7 @@ def test_image_that_does_not_load_is_told_and_leaves_nothing(
     before, instead, status, text = IMAGES[case]
     image = write_image(before=before, instead=instead)
     with pytest.raises(DidNotStartError) as caught:
-        start(image, load_seconds=0.5 if case == "hangs" else 20.0)
+        start(image)
     assert text in str(caught.value)
     assert str(image) in str(caught.value)
     assert caught.value.status == status
@@ -191,6 +169,7 @@ def test_file_that_is_no_image_is_told(start: Start, tmp_path: Path, directory: 
     with pytest.raises(DidNotStartError) as caught:
         start(image)
     assert text in str(caught.value)
+    assert "Traceback" not in str(caught.value)
     assert caught.value.status == status
     assert not directory.exists()
 

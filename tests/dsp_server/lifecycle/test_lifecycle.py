@@ -186,26 +186,6 @@ def test_task_that_outlives_the_grace_of_a_stop_is_lost(start: Start) -> None:
     assert (core["state"], core["crashes"]) == ("offline", 0)
 
 
-def test_states_that_forbid_a_request_are_named_and_nothing_changes(start: Start) -> None:
-    running = start()
-    board = running.attach()
-    before = [core["pid"] for core in running.ask("status")["cores"]]
-    with pytest.raises(RefusedError, match="Core 0 is already running; nothing was changed"):
-        running.ask("start_core", core=0)
-    for verb in ("start_core", "stop_core", "restart"):
-        with pytest.raises(RefusedError, match="Core 2 is out of range: this board has cores 0 to 1"):
-            running.ask(verb, core=2)
-    running.ask("stop_core", core=1)
-    with pytest.raises(RefusedError, match="Core 1 is already offline; nothing was changed") as caught:
-        running.ask("stop_core", core=1)
-    assert caught.value.status == Status.HB_DSP_INVALID_ARGUMENT
-    assert running.core(0)["pid"] == before[0]
-    running.ask("stop_core", core=0)
-    assert running.ask("status")["state"] == "offline"
-    with pytest.raises(HbrtError, match="None of the cores that may run the task is running"):
-        board.ping()
-
-
 def test_restart_replaces_every_process_and_keeps_the_queue(start: Start, write_image: WriteImage) -> None:
     image = write_image(1)
     running = start(image)
@@ -262,27 +242,6 @@ def test_a_restart_that_waits_for_a_task_says_so_and_status_names_the_task(start
     restarter.join()
     assert held.task.result(20) is None
     assert running.ask("status")["longest_running"] is None
-
-
-def test_restart_with_a_broken_image_changes_nothing(start: Start, write_image: WriteImage) -> None:
-    image = write_image(1)
-    running = start(image)
-    board = running.attach()
-    before = [core["pid"] for core in running.ask("status")["cores"]]
-    write_image(2, before="raise LookupError('half an edit')")
-    with pytest.raises(RefusedError, match="LookupError: half an edit") as caught:
-        running.ask("restart")
-    assert caught.value.status == Status.HB_DSP_RUN_TASK_FAILED
-    assert f"The image {image} did not load on core" in str(caught.value)
-    status = running.ask("status")
-    assert [core["pid"] for core in status["cores"]] == before
-    assert "LookupError: half an edit" in status["image_error"]
-    assert running.which(board).value == 1
-    assert len(list(running.paths.path.glob("image-*.py"))) == 2  # that of the cores for models too
-    write_image(3)
-    running.ask("restart")
-    assert running.ask("status")["image_error"] == ""
-    assert running.which(board).value == 3
 
 
 def test_core_that_crashes_while_a_broken_image_loads_gets_its_last_good_one(

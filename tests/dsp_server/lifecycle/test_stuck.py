@@ -14,7 +14,6 @@ import pytest
 
 from arm_client.client import Board
 from dsp_server.core.progress import FEWEST_RUNS, Place, _place_of, _values_of, usable_ns
-from dsp_server.lifecycle import health
 from tests.dsp_server.images import halts
 from tests.each import each
 
@@ -24,7 +23,12 @@ if TYPE_CHECKING:
 IMAGE = Path(halts.__file__)
 HALT = 0x1000
 LOOK_SECONDS = 0.01  # between two looks, which else keep the daemon from its own
-LIMITS = {"dsp_server.lifecycle.health.COMPUTES_SECONDS": 1.5}
+WAITS_S, COMPUTES_S = 0.5, 0.7
+LIMITS = {
+    "dsp_server.lifecycle.health.WAITS_SECONDS": WAITS_S,
+    "dsp_server.lifecycle.health.COMPUTES_SECONDS": COMPUTES_S,
+    "dsp_server.lifecycle.child.STOP_GRACE_SECONDS": 0.1,
+}
 
 
 @each(
@@ -123,7 +127,7 @@ def test_an_op_that_moves_is_busy_and_so_is_one_that_nobody_knows(running: Runni
     assert running.core(0)["health"] == "ok"
     task, _ = halt(board, halts.WAIT)  # its first run
     begin = time.monotonic()
-    while time.monotonic() - begin < health.WAITS_SECONDS + 0.5:
+    while time.monotonic() - begin < 2 * WAITS_S:
         assert running.core(0)["health"] != "stuck"
         time.sleep(LOOK_SECONDS)
     running.until(lambda: running.core(0)["health"] == "busy" and running.ask("status")["healthy"], "a healthy board")
@@ -132,7 +136,7 @@ def test_an_op_that_moves_is_busy_and_so_is_one_that_nobody_knows(running: Runni
     learn(board)
     task, block = halt(board, halts.MOVE)
     begin = time.monotonic()
-    while time.monotonic() - begin < LIMITS["dsp_server.lifecycle.health.COMPUTES_SECONDS"] + 0.5:
+    while time.monotonic() - begin < 2 * COMPUTES_S:
         assert running.core(0)["health"] != "stuck"
         time.sleep(LOOK_SECONDS)
     block.view()[1] = 1
