@@ -91,7 +91,7 @@ class hbDNNResizeType(IntEnum):
 
 
 class hbDNNInputSource(IntEnum):
-    """The source of an input: memory, regions of an image (hbDNNRoiInfer), a whole image. Emulator: the numbers."""
+    """The source of an input: memory, regions of an image (hbDNNRoiInfer), or a whole image. Emulator: the numbers."""
 
     HB_DNN_INPUT_FROM_DDR = 0
     HB_DNN_INPUT_FROM_RESIZER = 1
@@ -120,7 +120,7 @@ class hbDNNTaskHandle_t(CHandle):
 
 
 class hbPackedDNNHandle_t(CHandle):
-    """Opaque handle of the models that one call loaded. Handles may cross threads."""
+    """Opaque handle of the models loaded by one call. Threads may share handles."""
 
 
 Int32x8: TypeAlias = Annotated[Any, c_int32 * 8]
@@ -167,7 +167,7 @@ class hbDNNQuantiScale(CStructure):
 
 @structure
 class hbDNNTensorProperties(CStructure):
-    """The memory layout of a tensor. A caller may change alignedShape and tensorType alone."""
+    """The memory layout of a tensor. A caller may change only alignedShape and tensorType."""
 
     validShape: hbDNNTensorShape
     alignedShape: hbDNNTensorShape
@@ -206,7 +206,7 @@ class hbDNNInferCtrlParam(CStructure):
     bpuCoreId: int32_t  # hbBPUCore
     dspCoreId: int32_t  # hbDSPCore
     priority: int32_t
-    more: int32_t  # 1 when further inferences are to be added to the task
+    more: int32_t  # 1 if more inferences will be added to the task
     customId: int64_t
     reserved1: int32_t
     reserved2: int32_t
@@ -232,10 +232,10 @@ class hbrtArray(CStructure):
     """A tensor that a layer reads or writes, in C order.
 
     Attributes:
-        data: NULL for a missing tensor, and before the model runs.
+        data: NULL for an omitted tensor, and before the model runs.
         phyAddr: For a DSP op's parameters.
         type: hbDNNDataType.
-        numDimensions: -1 for a missing tensor.
+        numDimensions: -1 for an omitted tensor.
         shape: -1 for a data-dependent size.
     """
 
@@ -248,10 +248,10 @@ class hbrtArray(CStructure):
 
 @structure
 class hbrtAttribute(CStructure):
-    """An attribute that a model's node sets: exactly one of the four is set."""
+    """An attribute set by a model's node: exactly one of the four is set."""
 
     name: CharPointer
-    text: CharPointer  # NULL for one of numbers
+    text: CharPointer  # NULL for numeric attributes
     integers: Int64Pointer
     reals: DoublePointer
     integerCount: int32_t
@@ -272,13 +272,13 @@ HbrtLayerForward: TypeAlias = Annotated[
 
 @structure
 class hbrtLayer(CStructure):
-    """The functions of a layer type. An int32_t result is 0, or a failure with the text of `why`.
+    """The functions of a layer type. An int32_t result is 0 on success; on failure, `why` returns the message.
 
     Attributes:
-        create: One layer; NULL fails.
-        setUp: NULL: no attributes are read.
-        inferShape: Fills type, numDimensions, shape; NULL: those of the first input.
-        why: Text of this thread's last failure, or NULL.
+        create: Creates a layer; NULL means failure.
+        setUp: NULL: attributes are not read.
+        inferShape: Sets type, numDimensions, shape; NULL: those of the first input.
+        why: Message of this thread's last failure, or NULL.
     """
 
     create: HbrtLayerCreate
@@ -290,4 +290,4 @@ class hbrtLayer(CStructure):
 
 
 hbDNNTaskDoneCb = CFUNCTYPE(None, hbDNNTaskHandle_t, c_int32, c_void_p)
-"""Called in a thread of the runtime when a task has ended. In Python, a function will do as it is."""
+"""Called in a runtime thread when a task has ended. In Python, pass a plain function."""

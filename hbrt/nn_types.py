@@ -29,7 +29,7 @@ class hbDSPSoftmaxParam(CStructure):
     """Input block of softmax (0x400), 16 bytes: data_size at 0, 4 bytes of padding, input at 8.
 
     Attributes:
-        data_size: Bytes of float32 input, 4 * count; as many bytes are written to the output block.
+        data_size: Bytes of float32 input, 4 * count; the output block gets the same number of bytes.
         input: Physical address of the first value.
     """
 
@@ -39,12 +39,12 @@ class hbDSPSoftmaxParam(CStructure):
 
 @structure
 class hbDSPSoftmaxRowsParam(CStructure):
-    """Input block of softmax of many rows (0x405), 16 bytes: data_size at 0, rows at 4, input at 8.
+    """Input block of softmax over many rows (0x405), 16 bytes: data_size at 0, rows at 4, input at 8.
 
     Attributes:
-        data_size: Bytes of a row of float32, 4 * count.
-        rows: How many; rows * data_size bytes are read, and as many are written.
-        input: Physical address of the first value; the rows lie one behind the other.
+        data_size: Bytes per float32 row, 4 * count.
+        rows: Number of rows; rows * data_size bytes are read, and the same number is written.
+        input: Physical address of the first value; the rows are contiguous.
     """
 
     data_size: int32_t
@@ -54,9 +54,9 @@ class hbDSPSoftmaxRowsParam(CStructure):
 
 @structure
 class hbDSPQuantizeParam(Quanti, CStructure):
-    """Input block of quantize (0x401), 96 bytes: float32 at input to tensor_type in the output block.
+    """Input block of quantize (0x401), 96 bytes: converts float32 at input to tensor_type in the output block.
 
-    With an axis, `channels` is shape[axis], `inner` the product of the dimensions after it, and element i of the
+    With an axis, `channels` is shape[axis], `inner` is the product of the dimensions after it, and element i of the
     row-major tensor belongs to channel (i / inner) % channels.
 
     Attributes:
@@ -65,14 +65,14 @@ class hbDSPQuantizeParam(Quanti, CStructure):
         zero_point_data: Physical address of int32[channels]; read for SCALE with an axis; 0: every channel uses
             zero_point.
         shift_data: Physical address of int32[channels]; read for SHIFT with an axis.
-        shape: Dimensions; the first dimension_count of them count.
+        shape: Dimensions; the first dimension_count of them are used.
         dimension_count: 1..8; the number of elements is the product of the dimensions and may be 0.
-        axis: Dimension that the arrays run along, or HB_DSP_QUANTI_PER_TENSOR.
+        axis: Dimension along which the arrays run, or HB_DSP_QUANTI_PER_TENSOR.
         quanti_type: QUANTI_SHIFT or QUANTI_SCALE.
         tensor_type: Quantized type: 8 S8, 9 U8, 11 S16, 12 U16 or 14 S32.
-        scale: Of the whole tensor, finite and above 0.
-        zero_point: Of the whole tensor, within the range of the quantized type.
-        shift: Of the whole tensor, 0..126.
+        scale: For the whole tensor, finite and above 0.
+        zero_point: For the whole tensor, within the range of the quantized type.
+        shift: For the whole tensor, 0..126.
         flags: HB_DSP_QUANTI_* bits; all others must be 0.
     """
 
@@ -93,9 +93,9 @@ class hbDSPQuantizeParam(Quanti, CStructure):
 
 @structure
 class hbDSPDequantizeParam(Quanti, CStructure):
-    """Input block of dequantize (0x402): tensor_type at input to float32 in the output block.
+    """Input block of dequantize (0x402): converts tensor_type at input to float32 in the output block.
 
-    Fields as hbDSPQuantizeParam.
+    Fields as in hbDSPQuantizeParam.
     """
 
     input: uint64_t
@@ -115,22 +115,22 @@ class hbDSPDequantizeParam(Quanti, CStructure):
 
 @structure
 class hbDSPPointCloudParam(CStructure):
-    """Input block of CenterPoint's (0x403) and PointPillars' (0x404) pre-processing: 96 bytes, with padding at 92.
+    """Input block of the pre-processing of CenterPoint (0x403) and PointPillars (0x404): 96 bytes, with padding at 92.
 
     Attributes:
         input: Physical address of the step's input.
         step: POINTCLOUD_* step.
-        dims: Numbers of a point, 4 or 5.
+        dims: Numbers per point, 4 or 5.
         count: Points at input, for ENCODE_POINTS; 0 is allowed.
         first_voxel: First pillar to convert, for the other steps.
-        voxel_count: Pillars to convert; the places of all others keep what the output holds.
-        max_voxels: Pillars that the buffers have room for.
-        max_points: Points that a pillar has room for.
-        back: Range of x, metres: back <= x < front.
+        voxel_count: Pillars to convert; all other places keep the output's contents.
+        max_voxels: Capacity of the buffers, in pillars.
+        max_points: Capacity of a pillar, in points.
+        back: Range of x, meters: back <= x < front.
         right: Range of y: right <= y < left.
         bottom: Range of z: bottom <= z < top.
-        lower: What the fourth number is scaled by, to upper; it is not filtered.
-        voxel_x: Size of a pillar, metres.
+        lower: Bounds by which the fourth number is scaled, lower to upper; it is not filtered.
+        voxel_x: Size of a pillar, meters.
         scale: Quantization scale, finite and above 0.
         grid_x: Cells along x.
         grid_y: Cells along y.

@@ -38,7 +38,7 @@ class hbDSPCore(IntFlag):
 
 
 class hbDSPRpcCmd(IntEnum):
-    """Command numbers and their ranges. Ops of one's own have 0x1000 to 0xfffe."""
+    """Command numbers and their ranges. Your own ops use 0x1000 to 0xfffe."""
 
     HB_DSP_RPC_CMD_R_B = 0x0
     HB_DSP_RPC_CMD_PING = 0x0
@@ -57,7 +57,7 @@ class hbDSPRpcCmd(IntEnum):
 
 
 class hbDspRpcPriority(IntEnum):
-    """Priorities of tasks, 0 to 255; larger first."""
+    """Task priorities, 0 to 255; larger first."""
 
     HB_DSP_RPC_PRIORITY_LOWEST = 0
     HB_DSP_RPC_PRIORITY_HIGHEST = 255
@@ -70,16 +70,16 @@ for _kind in (hbSysMemFlushFlag, hbDSPCore, hbDSPRpcCmd, hbDspRpcPriority):
 
 
 class hbDSPTask_t(CHandle):
-    """Opaque task handle; NULL until hbDSPRpc fills it. Handles may cross threads."""
+    """Opaque task handle; NULL until hbDSPRpc fills it. Threads may share handles."""
 
 
 @structure
 class hbSysMem(SysMem, CStructure):
-    """A block of device memory, or a part of one.
+    """A block of device memory, or part of one.
 
     Attributes:
-        phyAddr: Physical address: what the DSP follows.
-        virAddr: Address in this process: what the CPU follows.
+        phyAddr: Physical address: used by the DSP.
+        virAddr: Address in this process: used by the CPU.
         memSize: Bytes.
     """
 
@@ -95,10 +95,10 @@ class hbDSPRpcCtrlParam(CStructure):
     dspCoreId: int32_t  # hbDSPCore
     rpcCmd: int32_t
     priority: int32_t
-    customId: int64_t  # second key of the order: smaller first
+    customId: int64_t  # second sort key: smaller first
     reserved1: int32_t
     reserved2: int32_t
 
 
 hbDSPTaskDoneCb = CFUNCTYPE(None, hbDSPTask_t, c_int32, c_void_p)
-"""Called in a thread of the runtime when a task has ended. In Python, a function will do as it is."""
+"""Called in a runtime thread when a task has ended. In Python, pass a plain function."""

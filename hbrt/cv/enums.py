@@ -46,7 +46,7 @@ class hbDSPCvCmd(CvCmd, IntEnum):
 
 
 class hbVPImageFormat(IntEnum):
-    """What the channels of an image mean. No CV op takes those of YUV444 and YUV420."""
+    """Meaning of an image's channels. No CV op accepts YUV444 or YUV420."""
 
     HB_VP_IMAGE_FORMAT_Y = 1
     HB_VP_IMAGE_FORMAT_NV12 = 2
@@ -58,7 +58,7 @@ class hbVPImageFormat(IntEnum):
 
 
 class hbVPImageType(IntEnum):
-    """Element type and channels of a plane; the last two are those of a remap's map."""
+    """Element type and channel count of a plane; the last two are those of a remap's map."""
 
     HB_VP_IMAGE_TYPE_U8C1 = 1
     HB_VP_IMAGE_TYPE_U8C3 = 2
@@ -70,7 +70,7 @@ class hbVPImageType(IntEnum):
 
 
 class hbVPBorderType(IntEnum):
-    """What lies outside an image."""
+    """Treatment of pixels outside an image."""
 
     HB_VP_BORDER_CONSTANT = 0
     HB_VP_BORDER_REPLICATE = 1
@@ -92,7 +92,7 @@ class hbVPNormType(IntEnum):
 
 
 class hbVPThresholdType(IntEnum):
-    """What becomes of a pixel at a threshold."""
+    """How a threshold changes a pixel."""
 
     HB_VP_THRESH_BINARY = 0
     HB_VP_THRESH_BINARY_INV = 1

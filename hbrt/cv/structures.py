@@ -21,12 +21,12 @@ class hbVPImage(Image, CStructure):
 
     Attributes:
         imageFormat: hbVPImageFormat.
-        imageType: hbVPImageType: U8C1 for NV12, U8C3 for RGB and BGR; for Y any type of one channel.
-        width: Pixels of a row, 1..32766; even for NV12.
+        imageType: hbVPImageType: U8C1 for NV12, U8C3 for RGB and BGR; any one-channel type for Y.
+        width: Pixels per row, 1..32766; even for NV12.
         height: Rows, 1..32766; even for NV12.
-        stride: Bytes from one row to the next: at least the size of a row, and a multiple of the size of a pixel.
+        stride: Bytes from one row to the next: at least the size of a row, and a multiple of the pixel size.
         dataVirAddr: Address in the caller's process, for its own use; the DSP does not read it.
-        dataPhyAddr: Physical address of the first pixel, a multiple of the bytes of an element.
+        dataPhyAddr: Physical address of the first pixel, a multiple of the element size.
         uvVirAddr: As dataVirAddr, for the second plane.
         uvPhyAddr: NV12: physical address of the plane of UV pairs; it may be anywhere.
         uvStride: NV12: bytes from one row of pairs to the next; even, at least `width`.
@@ -46,12 +46,12 @@ class hbVPImage(Image, CStructure):
 
 @structure
 class hbVPFilterKernel(FilterKernel, CStructure):
-    """The weights of a filter, or the mask of a morphology, in device memory: 24 bytes.
+    """The weights of a filter, or the mask of a morphological op, in device memory: 24 bytes.
 
     Attributes:
         width: Columns.
         height: Rows.
-        dataType: hbVPImageType: F32C1 for weights, U8C1 for a mask, where 0 is false.
+        dataType: hbVPImageType: F32C1 for weights, U8C1 for a mask, where 0 means false.
         dataPhyAddr: Physical address of the elements, row by row, without padding.
     """
 
@@ -63,7 +63,7 @@ class hbVPFilterKernel(FilterKernel, CStructure):
 
 @structure
 class hbDSPCvRoi(CStructure):
-    """A region of src, 16 bytes, with the corners of the DNN runtime's hbDNNRoi: all four are inside."""
+    """A region of src, 16 bytes, with inclusive corners like the DNN runtime's hbDNNRoi."""
 
     left: int32_t
     top: int32_t
@@ -76,8 +76,8 @@ class hbDSPCvBilateralFilterParam(CStructure):
     """Input block of BilateralFilter, 136 bytes. Y U8C1, RGB or BGR; dst as src.
 
     Attributes:
-        sigmaColor: Standard deviation over differences of value, above 0.
-        sigmaSpace: Standard deviation over distances in pixels, above 0.
+        sigmaColor: Standard deviation over value differences, above 0.
+        sigmaSpace: Standard deviation over pixel distances, above 0.
         kernelSize: Diameter of the disc in pixels, odd, 3..31.
         borderType: HB_VP_BORDER_*; constant is 0.
     """
@@ -92,13 +92,13 @@ class hbDSPCvBilateralFilterParam(CStructure):
 
 @structure
 class hbDSPCvBoxFilterParam(CStructure):
-    """Input block of BoxFilter, 136 bytes. Y U8C1, RGB or BGR; dst as src, or Y S32C1 for a sum that is not cut.
+    """Input block of BoxFilter, 136 bytes. Y U8C1, RGB or BGR; dst as src, or Y S32C1 for a sum without saturation.
 
     Attributes:
         kernelHeight: Rows of the window, 1..127.
         kernelWidth: Columns of the window, 1..127.
-        pointLocX: Column of the window that lies on the pixel; -1 for width / 2.
-        pointLocY: Row of the window that lies on the pixel; -1 for height / 2.
+        pointLocX: Window column that lies on the pixel; -1 for width / 2.
+        pointLocY: Window row that lies on the pixel; -1 for height / 2.
         normalize: 1 for the mean, 0 for the sum.
         borderType: HB_VP_BORDER_*; constant is 0.
     """
@@ -120,9 +120,9 @@ class hbDSPCvCannyParam(CStructure):
     Attributes:
         threshold1: An edge continues where the gradient is above this; 0 or more.
         threshold2: An edge begins where the gradient is above this; at least threshold1.
-        kernelSize: Of the derivatives: 3, 5 or 7.
+        kernelSize: Aperture of the derivatives: 3, 5 or 7.
         norm: HB_VP_NORM_L1: |dx| + |dy|; HB_VP_NORM_L2: sqrt(dx^2 + dy^2).
-        overlap: Halo of a tile on the chip, 0..1024. The whole image is one tile here, so that it changes nothing.
+        overlap: Halo of a tile on the chip, 0..1024. It has no effect here, where the whole image is one tile.
         borderType: HB_VP_BORDER_REPLICATE.
     """
 
@@ -142,8 +142,8 @@ class hbDSPCvCornerHarrisParam(CStructure):
 
     Attributes:
         sensitivity: K, above 0, up to 0.25.
-        blockSize: Side of the window that the products of derivatives are averaged over, odd, 1..31.
-        kernelSize: Of the derivatives: 3, 5 or 7.
+        blockSize: Side of the window over which the products of derivatives are averaged, odd, 1..31.
+        kernelSize: Aperture of the derivatives: 3, 5 or 7.
         borderType: HB_VP_BORDER_*; constant is 0.
     """
 
@@ -157,7 +157,10 @@ class hbDSPCvCornerHarrisParam(CStructure):
 
 @structure
 class hbDSPCvCvtColorParam(CStructure):
-    """Input block of CvtColor, 112 bytes: the formats of the two images say which conversion. Sizes are the same."""
+    """Input block of CvtColor, 112 bytes: the formats of the two images select the conversion.
+
+    Both sizes must be equal.
+    """
 
     src: hbVPImage
     dst: hbVPImage
@@ -175,7 +178,7 @@ class hbDSPCvDilateParam(CStructure):
 
 @structure
 class hbDSPCvEqualizeHistParam(CStructure):
-    """Input block of EqualizeHist, 112 bytes. Y U8C1 to the same; dst may be src."""
+    """Input block of EqualizeHist, 112 bytes. Y U8C1 to Y U8C1; dst may be src."""
 
     src: hbVPImage
     dst: hbVPImage
@@ -198,8 +201,8 @@ class hbDSPCvFilter2DParam(CStructure):
     Attributes:
         kernel: Weights of F32C1, sides 1..31, finite.
         delta: Added to each sum, finite.
-        pointLocX: Column of the kernel that lies on the pixel; -1 for width / 2.
-        pointLocY: Row of the kernel that lies on the pixel; -1 for height / 2.
+        pointLocX: Kernel column that lies on the pixel; -1 for width / 2.
+        pointLocY: Kernel row that lies on the pixel; -1 for height / 2.
         borderType: HB_VP_BORDER_*; constant is 0.
     """
 
@@ -214,7 +217,7 @@ class hbDSPCvFilter2DParam(CStructure):
 
 @structure
 class hbDSPCvFlipParam(CStructure):
-    """Input block of Flip, 120 bytes. Any kind; dst as src."""
+    """Input block of Flip, 120 bytes. Any format; dst as src."""
 
     src: hbVPImage
     dst: hbVPImage
@@ -268,16 +271,18 @@ class hbDSPCvPyrUpParam(CStructure):
 
 @structure
 class hbDSPCvRemapParam(CStructure):
-    """Input block of Remap, 144 bytes. Y U8C1, S16C1 or F32C1, RGB, BGR or NV12; dst as src, of the map's size.
+    """Input block of Remap, 144 bytes.
+
+    Y U8C1, S16C1 or F32C1, RGB, BGR or NV12; dst has src's format and the map's size.
 
     Attributes:
         mapPhyAddr: Physical address of mapHeight rows of mapWidth pairs x, y, without padding.
-        mapWidth: Pairs of a row: dst.width.
+        mapWidth: Pairs per row: dst.width.
         mapHeight: Rows: dst.height.
         dataType: hbVPImageType: F64C2, or F32C2, which needs no conversion.
         interpolation: HB_VP_INTER_NEAREST or HB_VP_INTER_LINEAR.
         borderType: HB_VP_BORDER_*.
-        borderValue: The value outside src with a constant border, 0..255, in every channel.
+        borderValue: The value outside src with a constant border, 0..255, for every channel.
     """
 
     src: hbVPImage
@@ -293,7 +298,7 @@ class hbDSPCvRemapParam(CStructure):
 
 @structure
 class hbDSPCvResizeParam(CStructure):
-    """Input block of Resize, 120 bytes. Y U8C1, S16C1 or F32C1, RGB, BGR or NV12; dst has its kind and any size."""
+    """Input block of Resize, 120 bytes. Y U8C1, S16C1 or F32C1, RGB, BGR or NV12; dst has src's format and any size."""
 
     src: hbVPImage
     dst: hbVPImage
@@ -306,8 +311,8 @@ class hbDSPCvRoiResizeParam(CStructure):
 
     Attributes:
         roiPhyAddr: Physical address of hbDSPCvRoi[roiCount], a multiple of 4.
-        dstStep: Bytes from one result's first pixel to the next one's; at least stride * height.
-        dstUvStep: NV12: as dstStep, for the UV planes; at least uvStride * height / 2.
+        dstStep: Bytes from one result's first pixel to the next result's; at least stride * height.
+        dstUvStep: NV12: like dstStep, for the UV planes; at least uvStride * height / 2.
         roiCount: 1..256.
         interpolation: HB_VP_INTER_NEAREST or HB_VP_INTER_LINEAR.
     """
@@ -323,7 +328,7 @@ class hbDSPCvRoiResizeParam(CStructure):
 
 @structure
 class hbDSPCvRotateParam(CStructure):
-    """Input block of Rotate, 120 bytes. Any kind; dst as src, its sides exchanged by a quarter of a turn."""
+    """Input block of Rotate, 120 bytes. Any format; dst as src, with sides swapped for a quarter turn."""
 
     src: hbVPImage
     dst: hbVPImage
@@ -332,7 +337,7 @@ class hbDSPCvRotateParam(CStructure):
 
 @structure
 class hbDSPCvSepFilter2DParam(CStructure):
-    """Input block of SepFilter2D, 184 bytes. Kinds as Filter2D.
+    """Input block of SepFilter2D, 184 bytes. Formats as for Filter2D.
 
     Attributes:
         kernelX: Weights along a row, F32C1: width 1..31, height 1.
@@ -355,14 +360,14 @@ class hbDSPCvSepFilter2DParam(CStructure):
 
 @structure
 class hbDSPCvSobelParam(CStructure):
-    """Input block of Sobel, 144 bytes. Y U8C1 to Y S16C1, which saturates.
+    """Input block of Sobel, 144 bytes. Y U8C1 to Y S16C1, with saturation.
 
     Attributes:
-        scale: Each derivative is multiplied by it; finite.
+        scale: Each derivative is multiplied by this; finite.
         delta: Then this is added; finite.
         dx: Order of the derivative along a row, 0..2.
-        dy: Order of the derivative along a column, 0..2; not both are 0.
-        kernelSize: 1, 3, 5 or 7; 1 is 3 along an axis that is derived, without smoothing along one that is not.
+        dy: Order of the derivative along a column, 0..2; at least one of the two is not 0.
+        kernelSize: 1, 3, 5 or 7; 1 means 3 along an axis that is derived, and no smoothing along the other.
         borderType: HB_VP_BORDER_*; constant is 0.
     """
 
@@ -381,8 +386,8 @@ class hbDSPCvThresholdParam(CStructure):
     """Input block of Threshold, 136 bytes. Y U8C1, S16C1 or F32C1; dst as src, and may be src.
 
     Attributes:
-        thresh: The threshold that a pixel must exceed: a number that fits its type; an integer for integer types;
-            rounded for F32.
+        thresh: The threshold that a pixel must exceed: must be in the range of its type; an integer for integer
+            types; rounded for F32.
         maxVal: The value that BINARY and BINARY_INV write, by the same rule; the other types ignore it.
         type: HB_VP_THRESH_*.
     """
@@ -396,7 +401,7 @@ class hbDSPCvThresholdParam(CStructure):
 
 @structure
 class hbDSPCvTransposeParam(CStructure):
-    """Input block of Transpose, 112 bytes. Any kind; dst as src, its sides exchanged."""
+    """Input block of Transpose, 112 bytes. Any format; dst as src, with sides swapped."""
 
     src: hbVPImage
     dst: hbVPImage
@@ -404,14 +409,14 @@ class hbDSPCvTransposeParam(CStructure):
 
 @structure
 class hbDSPCvWarpAffineParam(CStructure):
-    """Input block of WarpAffine, 176 bytes. Y U8C1, RGB, BGR or NV12; dst has its kind and any size.
+    """Input block of WarpAffine, 176 bytes. Y U8C1, RGB, BGR or NV12; dst has src's format and any size.
 
     Attributes:
-        transformMatrix: M, 2 x 3, row after row: takes a point of src to dst. Its determinant is 1e-12 or more in
-            size.
+        transformMatrix: M, 2 x 3, in row order: maps a point of src to dst. The magnitude of its determinant is
+            1e-12 or more.
         interpolation: HB_VP_INTER_NEAREST or HB_VP_INTER_LINEAR.
         borderType: HB_VP_BORDER_*.
-        borderValue: The value outside src with a constant border, 0..255, in every channel.
+        borderValue: The value outside src with a constant border, 0..255, for every channel.
     """
 
     src: hbVPImage
@@ -424,13 +429,13 @@ class hbDSPCvWarpAffineParam(CStructure):
 
 @structure
 class hbDSPCvWarpPerspectiveParam(CStructure):
-    """Input block of WarpPerspective, 200 bytes. As WarpAffine, but the matrix takes a point of dst to src.
+    """Input block of WarpPerspective, 200 bytes. Like WarpAffine, but the matrix maps a point of dst to src.
 
     Attributes:
-        transformMatrix: M, 3 x 3, row after row, finite, not all 0 in its last row.
+        transformMatrix: M, 3 x 3, in row order, finite, last row not all 0.
         interpolation: HB_VP_INTER_NEAREST or HB_VP_INTER_LINEAR.
         borderType: HB_VP_BORDER_*.
-        borderValue: The value outside src with a constant border, 0..255, in every channel.
+        borderValue: The value outside src with a constant border, 0..255, for every channel.
     """
 
     src: hbVPImage

@@ -1,7 +1,7 @@
-/* The log of the DSP side: levels, and records that 'hbrt log' shows.
+/* The DSP side's log: levels, and records shown by 'hbrt log'.
  *
  * Source: DSP development guide (J5 OE), 10.2.3.3.5, for hb_dsp_set_log_level and HB_DSP_LOG_ERROR.
- * Emulator: the values, and the calls that write.
+ * Emulator: the values, and the calls that write records.
  */
 #ifndef HB_DSP_LOG_H
 #define HB_DSP_LOG_H
@@ -22,7 +22,7 @@ HBRT_BEGIN
 /* Show records of this level and above; HB_DSP_LOG_NONE shows none. Returns 0, or HB_DSP_INVALID_ARGUMENT. */
 int hb_dsp_set_log_level(int level);
 
-/* Write a record, as printf formats it. */
+/* Write a record, formatted as by printf. */
 void hb_dsp_log(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 HBRT_END

@@ -25,23 +25,24 @@ HBRT_BEGIN
 
 typedef struct xvTileManager xvTileManager;
 
-/* Give the tile manager its memory: one array a bank, aligned to 64 bytes; NULL for memory of the emulator's own.
- * Optional. Returns 0, or HB_DSP_INVALID_ARGUMENT for an array that is not aligned. */
+/* Give the tile manager its memory: one array per bank, aligned to 64 bytes; NULL to use the emulator's own memory.
+ * Optional. Returns 0, or HB_DSP_INVALID_ARGUMENT for an unaligned array. */
 int hb_dsp_init_global_tm(void *pool0, int32_t size0, void *pool1, int32_t size1);
 int hbrt_dsp_init_global_tm(const char *site, void *pool0, int32_t size0, void *pool1, int32_t size1);
 #define hb_dsp_init_global_tm(...) hbrt_dsp_init_global_tm(HBRT_SITE, __VA_ARGS__)
 
-/* A tile of this many bytes in the bank of a color, aligned; NULL when there is no room or an argument is wrong. */
+/* Allocate an aligned tile of this many bytes in the bank of a color; NULL if there is no room or an argument is
+ * wrong. */
 void *xvAllocateBuffer(xvTileManager *tm, int32_t size, int32_t color, int32_t align);
 void *hbrt_xvAllocateBuffer(const char *site, xvTileManager *tm, int32_t size, int32_t color, int32_t align);
 #define xvAllocateBuffer(...) hbrt_xvAllocateBuffer(HBRT_SITE, __VA_ARGS__)
 
-/* Give a tile back: XVTM_SUCCESS, or XVTM_FREE_ERROR. */
+/* Free a tile. Returns XVTM_SUCCESS, or XVTM_FREE_ERROR. */
 int32_t xvFreeBuffer(xvTileManager *tm, const void *tile);
 int32_t hbrt_xvFreeBuffer(const char *site, xvTileManager *tm, const void *tile);
 #define xvFreeBuffer(...) hbrt_xvFreeBuffer(HBRT_SITE, __VA_ARGS__)
 
-/* Why the last call of the runtime failed, as a sentence; empty when none has in this task. */
+/* The error message of the last failed runtime call; empty if none has failed in this task. */
 const char *xvGetErrorInfo(xvTileManager *tm);
 
 HBRT_END

@@ -1,4 +1,4 @@
-/* Types of FastRPC's programs and images.
+/* Types used by FastRPC programs and images.
  *
  * Source: qualcomm/fastrpc, AEEStdDef.h and generated headers, for names, https://github.com/qualcomm/fastrpc
  */
@@ -20,7 +20,7 @@ typedef int32_t int32, int4;
 typedef uint8_t uint8, uint1, byte;
 typedef uint16_t uint16, uint2;
 typedef uint32_t uint32, uint4;
-#ifdef __cplusplus /* where a pointer to another type of the same size is an error: programs have long long */
+#ifdef __cplusplus /* in C++, a pointer to another type of the same size is an error: programs have long long */
 typedef long long int64;
 typedef unsigned long long uint64;
 #else
@@ -64,13 +64,13 @@ typedef bool boolean;
 #define __FILE_LINE__ __FILE__ ":" __TOSTR__(__LINE__)
 #endif
 
-/* Elements of sequences of texts. */
+/* Elements of string sequences. */
 #if !defined(__QAIC_STRING1_OBJECT_DEFINED__) && !defined(__STRING1_OBJECT__)
 #define __QAIC_STRING1_OBJECT_DEFINED__
 #define __STRING1_OBJECT__
 typedef struct _cstring1_s {
   char *data;
-  int dataLen; /* with the NUL */
+  int dataLen; /* including the NUL */
 } _cstring1_t;
 typedef struct _wstring1_s {
   _wchar_t *data;
@@ -78,7 +78,7 @@ typedef struct _wstring1_s {
 } _wstring1_t;
 #endif
 
-/* Emulator: the characters of a wide text, with the NUL. */
+/* Emulator: the number of characters of a wide string, including the NUL. */
 static inline uint32_t hbrt_wide_length(const _wchar_t *text) {
   uint32_t length = 0;
   while (text[length++]) {

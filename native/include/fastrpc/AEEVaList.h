@@ -1,4 +1,4 @@
-/* Arguments of a function that takes any number of them.
+/* Variable argument lists.
  *
  * Source: the header of this name in Hexagon SDKs, for names, https://github.com/peyer/qcom_hexagon_sdk
  */

@@ -1,5 +1,5 @@
-/* Strings, memory and numbers, by the names that programs of Hexagons use; std_CopyLE, std_CopyBE, std_cleanpath and the
- * functions that search and merge sorted elements are not here.
+/* String, memory and number functions, under the names used by Hexagon programs; std_CopyLE, std_CopyBE, std_cleanpath
+ * and the functions that search and merge sorted elements are missing.
  *
  * Source: the header of this name in Hexagon SDKs, for names and types, https://github.com/peyer/qcom_hexagon_sdk
  */
@@ -42,7 +42,7 @@
 extern "C" {
 #endif
 
-/* A size as the C library has it; below 0 there is nothing. */
+/* A size for the C library; 0 for a negative one. */
 static inline size_t hbrt_std_size(int size) { return size > 0 ? (size_t)size : 0; }
 
 static inline int std_strlen(const char *s) { return (int)strlen(s); }
@@ -56,13 +56,13 @@ static inline char *std_strrchr(const char *s, int c) { return (char *)strrchr(s
 static inline char *std_strchrs(const char *s, const char *chars) { return (char *)strpbrk(s, chars); }
 static inline int std_strspn(const char *s, const char *chars) { return (int)strspn(s, chars); }
 static inline int std_strcspn(const char *s, const char *chars) { return (int)strcspn(s, chars); }
-/* As std_strchr and std_strchrs; the end of the text where there is none. */
+/* Like std_strchr and std_strchrs, but return the end of the string if nothing is found. */
 static inline char *std_strchrend(const char *s, char c) {
   while (*s && *s != c) s++;
   return (char *)s;
 }
 static inline char *std_strchrsend(const char *s, const char *chars) { return (char *)s + strcspn(s, chars); }
-/* Where the suffix begins, or what follows the prefix; NULL where the text has none. */
+/* Where the suffix begins, or the text after the prefix; NULL if the string does not have it. */
 static inline char *std_strends(const char *s, const char *suffix) {
   const size_t length = strlen(s), of_suffix = strlen(suffix);
   return length >= of_suffix && !strcmp(s + length - of_suffix, suffix) ? (char *)s + length - of_suffix : NULL;
@@ -78,7 +78,7 @@ static inline char *std_stribegins(const char *s, const char *prefix) {
   return strncasecmp(s, prefix, strlen(prefix)) ? NULL : (char *)s + strlen(prefix);
 }
 
-/* Copy or append as much as fits, with a NUL; the length that all would have. */
+/* Copy or append as much as fits, with a NUL; returns the length of the untruncated result. */
 static inline int std_strlcpy(char *dst, const char *src, int size) {
   const size_t length = strlen(src), room = hbrt_std_size(size);
   if (room) {
@@ -99,7 +99,7 @@ static inline char std_toupper(char c) { return (char)(c >= 'a' && c <= 'z' ? c 
 
 static inline void *std_memset(void *p, int c, int size) { return memset(p, c, hbrt_std_size(size)); }
 static inline void *std_memmove(void *to, const void *from, int size) { return memmove(to, from, hbrt_std_size(size)); }
-/* Copy as much as fits; the bytes that were copied. */
+/* Copy as much as fits; returns the number of bytes copied. */
 static inline int std_memsmove(void *dst, int dst_size, const void *src, int src_size) {
   const size_t size = hbrt_std_size(dst_size < src_size ? dst_size : src_size);
   memmove(dst, src, size);
@@ -167,7 +167,7 @@ static inline char *std_basename(const char *path) {
   const char *slash = strrchr(path, '/');
   return (char *)(slash ? slash + 1 : path);
 }
-/* Folder and file with one slash between; the length that all would have. */
+/* Join folder and file with one slash; returns the length of the untruncated result. */
 static inline int std_makepath(const char *folder, const char *file, char *dst, int size) {
   const int has_slash = !*folder || folder[strlen(folder) - 1] == '/';
   const int length = std_strlcpy(dst, folder, size);
@@ -176,7 +176,8 @@ static inline int std_makepath(const char *folder, const char *file, char *dst, 
   return length + !has_slash + (int)strlen(file + (*file == '/'));
 }
 
-/* A number of a radix of 2 to 36, or of 0 by its prefix; where it ends, and 0 or one of the errors. */
+/* Parse a number in radix 2 to 36, or in the radix given by its prefix for 0; sets where it ends, and 0 or one of the
+ * errors. */
 static inline uint64 std_scanull(const char *text, int radix, const char **end, int *error) {
   const char *at = text;
   uint64 value = 0;
@@ -216,7 +217,7 @@ static inline double std_scand(const char *text, const char **end) {
   return value;
 }
 
-/* Write as much as fits, with a NUL; the length that all would have. */
+/* Write as much as fits, with a NUL; returns the length of the untruncated result. */
 static inline int std_vstrlprintf(char *dst, int size, const char *format, AEEVaList arguments) {
   return vsnprintf(dst, hbrt_std_size(size), format, arguments);
 }
@@ -238,7 +239,7 @@ static inline int std_snprintf(char *dst, int size, const char *format, ...) {
   return length;
 }
 
-/* Bytes of a number in little-endian and in network order; Hexagons and these machines are little-endian. */
+/* Byte order conversions to and from little-endian and network order; Hexagons and these machines are little-endian. */
 static inline unsigned short std_swaps(unsigned short us) { return __builtin_bswap16(us); }
 static inline unsigned long std_swapl(unsigned long ul) { return __builtin_bswap32((uint32)ul); }
 static inline unsigned short std_letohs(unsigned short us) { return us; }

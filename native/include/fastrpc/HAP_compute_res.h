@@ -1,4 +1,5 @@
-/* Resources of the DSP side that a context has: a part of the vector memory, and the matrix unit, which is accepted.
+/* Resources of the DSP side held by a context: a part of the vector memory, and the matrix unit (accepted, without
+ * effect).
  *
  * Source: programs that call it, https://github.com/haozixu/htp-ops-lib, for names and parameters
  */
@@ -28,7 +29,7 @@ int HAP_compute_res_attr_init(compute_res_attr_t *attr);
 int HAP_compute_res_attr_set_serialize(compute_res_attr_t *attr, unsigned char b_serialize);
 int HAP_compute_res_attr_set_hmx_param(compute_res_attr_t *attr, unsigned char b_enable);
 int HAP_compute_res_attr_set_vtcm_param(compute_res_attr_t *attr, unsigned int vtcm_size, unsigned char b_single_page);
-/* At least min_vtcm_size of vtcm_size bytes, as much as is free. */
+/* As much of vtcm_size bytes as is free, but at least min_vtcm_size. */
 int HAP_compute_res_attr_set_vtcm_param_v2(compute_res_attr_t *attr, unsigned int vtcm_size, unsigned int min_page_size,
                                            unsigned int min_vtcm_size);
 int HAP_compute_res_attr_set_app_type(compute_res_attr_t *attr, unsigned int application_id);
@@ -39,7 +40,7 @@ void *HAP_compute_res_attr_get_vtcm_ptr(compute_res_attr_t *attr);
 int HAP_compute_res_attr_get_vtcm_ptr_v2(compute_res_attr_t *attr, void **vtcm_ptr, unsigned int *vtcm_size);
 int HAP_compute_res_query_VTCM(unsigned int application_id, unsigned int *total_block_size, compute_res_vtcm_page_t *total_block_layout,
                                unsigned int *avail_block_size, compute_res_vtcm_page_t *avail_block_layout);
-/* A context, which has what the attributes say; 0 when that is not free within the time. */
+/* Acquire a context with the resources in the attributes; 0 if they do not become free in time. */
 unsigned int HAP_compute_res_acquire(compute_res_attr_t *attr, unsigned int timeout_us);
 int HAP_compute_res_release(unsigned int context_id);
 int HAP_compute_res_acquire_cached(unsigned int context_id, unsigned int timeout_us);
@@ -50,11 +51,11 @@ int HAP_compute_res_hmx_unlock(unsigned int context_id);
 #define HAP_COMPUTE_RES_HMX_SHARED 1
 int HAP_compute_res_hmx_lock2(unsigned int context_id, unsigned char type);
 int HAP_compute_res_hmx_unlock2(unsigned int context_id, unsigned char type);
-/* Accepted: who asks first has it. */
+/* Accepted: the first caller keeps the unit. */
 int HAP_compute_res_update_priority(unsigned int context_id, unsigned int priority);
 int HAP_compute_res_check_release_request(unsigned int context_id);
 
-/* Names that programs ask for, to learn whether there are such functions. */
+/* Names that programs look up to learn whether these functions exist. */
 #define compute_resource_attr_init HAP_compute_res_attr_init
 #define compute_resource_attr_set_serialize HAP_compute_res_attr_set_serialize
 #define compute_resource_attr_set_hmx_param HAP_compute_res_attr_set_hmx_param

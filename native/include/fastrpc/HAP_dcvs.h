@@ -1,2 +1,2 @@
-/* A part of HAP_power.h. */
+/* Part of HAP_power.h. */
 #include "HAP_power.h"

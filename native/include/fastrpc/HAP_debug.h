@@ -24,7 +24,8 @@ extern "C" {
 void HAP_debug(const char *msg, int level, const char *filename, int line);
 void HAP_debug_v2(int level, const char *file, int line, const char *format, ...);
 void HAP_debug_runtime(int level, const char *file, int line, const char *format, ...);
-/* Which levels of RUNTIME are written, a bit each (LOW is bit 0), and of which files: none named is all. Returns 0. */
+/* Select which levels of RUNTIME are written, one bit each (LOW is bit 0), and for which files; no files means all.
+ * Returns 0. */
 int HAP_setFARFRuntimeLoggingParams(unsigned int mask, const char *files[], unsigned short num_files);
 
 #ifdef __cplusplus

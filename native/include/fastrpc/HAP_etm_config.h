@@ -1,4 +1,4 @@
-/* The trace unit of a Hexagon, which is none here: AEE_EUNSUPPORTED.
+/* A Hexagon's trace unit, which is not emulated: AEE_EUNSUPPORTED.
  *
  * Source: programs that call it, https://github.com/ggml-org/ggml, for names and parameters
  */

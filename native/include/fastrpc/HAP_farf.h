@@ -1,12 +1,12 @@
-/* The DSP side's log of Hexagon programs: records go to the board's log.
+/* The DSP side's log for Hexagon programs: records go to the board's log.
  *
- * Source: qualcomm/fastrpc, HAP_farf.h and HAP_debug.h, for names, levels and what is compiled by default,
+ * Source: qualcomm/fastrpc, HAP_farf.h and HAP_debug.h, for names, levels and the defaults of what is compiled,
  * https://github.com/qualcomm/fastrpc
  */
 #ifndef HBRT_FASTRPC_HAP_FARF_H
 #define HBRT_FASTRPC_HAP_FARF_H
 
-/* Programs have these by this header. */
+/* Programs expect this header to include these. */
 #ifndef __hexagon__
 #include <malloc.h>
 #endif
@@ -16,8 +16,9 @@
 
 #include "HAP_debug.h"
 
-/* What a file does not define is compiled or not as here: FARF(HIGH, ...) takes FARF_HIGH defined as 1 before this header.
- * Those of RUNTIME are always compiled, and written when HAP_setFARFRuntimeLoggingParams has allowed their level. */
+/* Levels that a file does not define are compiled by the defaults here: FARF(HIGH, ...) needs FARF_HIGH defined as 1
+ * before this header. RUNTIME levels are always compiled, and written once HAP_setFARFRuntimeLoggingParams enables
+ * them. */
 #ifndef FARF_LOW
 #define FARF_LOW 0
 #endif

@@ -1,4 +1,4 @@
-/* Memory of the DSP side, and of a program by its descriptor; for images.
+/* Memory of the DSP side, and program memory mapped by its descriptor; for images.
  *
  * Source: programs that call it, https://github.com/haozixu/htp-ops-lib, for names and parameters
  */
@@ -22,11 +22,11 @@ extern "C" {
 #define HAP_MEM_CACHE_NON_SHARED 0x20
 #define HAP_MEM_CACHE_WRITETHROUGH 0x40
 
-/* Where the memory of a descriptor lies that the program has given to fastrpc_mmap, or passes on as a dmahandle; 0, or
- * AEE_ENOSUCHMAP. Any thread may ask; the address holds until as many puts. */
+/* Look up the memory of a descriptor that the program has passed to fastrpc_mmap, or passes as a dmahandle; returns 0,
+ * or AEE_ENOSUCHMAP. Any thread may call this; the address stays valid until the same number of puts. */
 int HAP_mmap_get(int fd, void **vaddr, uint64 *paddr);
 int HAP_mmap_put(int fd);
-/* The same, from an offset on: the address, or (void *)-1. Address, protection and flags are not used. */
+/* The same, starting at an offset: returns the address, or (void *)-1. Address, protection and flags are ignored. */
 void *HAP_mmap(void *addr, int len, int prot, int flags, int fd, long offset);
 void *HAP_mmap2(void *addr, size_t len, int prot, int flags, int fd, long offset);
 int HAP_munmap(void *addr, int len);
@@ -34,9 +34,9 @@ int HAP_munmap2(void *addr, size_t len);
 
 int HAP_malloc(uint32 bytes, void **pptr);
 int HAP_free(void *ptr);
-/* Accepted: the heap grows as it needs to. */
+/* Accepted: the heap grows as needed. */
 int HAP_mem_set_grow_size(uint64 min, uint64 max);
-/* Bytes below the caller's frame. */
+/* Bytes of stack below the caller's frame. */
 uint64 HAP_mem_available_stack(void);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* Clocks of the DSP side. Emulator: time is the host's; processor cycles are that time at the clock that
- * HAP_power_get tells, no count of instructions.
+/* Clocks of the DSP side. Emulator: time is the host's; processor cycles are that time multiplied by the clock from
+ * HAP_power_get, not an instruction count.
  *
  * Source: programs that call it, https://github.com/haozixu/htp-ops-lib, for names and types
  */
@@ -16,9 +16,9 @@ uint64 HAP_perf_get_time_us(void);
 /* Ticks of 19.2 MHz. */
 uint64 HAP_perf_get_qtimer_count(void);
 uint64 HAP_perf_qtimer_count_to_us(uint64 count);
-/* The time at the clock of the board's profile, or at the one that HAP_power_set has asked for: not counted. */
+/* The time at the clock of the board's profile, or at the one requested by HAP_power_set: not counted. */
 uint64 HAP_perf_get_pcycles(void);
-/* Sleep some microseconds; 0. */
+/* Sleep for this many microseconds; returns 0. */
 int HAP_timer_sleep(unsigned long long sleep_duration);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
-/* Votes for clocks and units of the DSP. Emulator: accepted and kept; nothing runs faster or slower by them. Votes for voltage
- * corners, and for mipsPerThread (taken as MHz), change the clock that HAP_power_get tells and HAP_perf_get_pcycles counts by:
- * the highest counts, up to the profile's clock. Assumed, as no figure is public: SVS2 is 35 % of it, SVS 50 %, SVS_PLUS
- * 62 %, NOM 75 %, NOM_PLUS 85 %, and TURBO with what is above all of it.
+/* Votes for clocks and units of the DSP. Emulator: votes are accepted and stored, but do not change the speed. Votes
+ * for voltage corners, and for mipsPerThread (taken as MHz), change the clock that HAP_power_get reports and
+ * HAP_perf_get_pcycles counts by: the highest vote wins, up to the profile's clock. Assumed, as no figures are public:
+ * SVS2 is 35 % of it, SVS 50 %, SVS_PLUS 62 %, NOM 75 %, NOM_PLUS 85 %, and TURBO and above 100 %.
  *
  * Source: programs that call it, https://github.com/haozixu/htp-ops-lib, https://github.com/ggml-org/llama.cpp, for names
  * and fields
@@ -197,7 +197,7 @@ typedef struct {
   };
 } HAP_power_response_t;
 
-/* 0, or one of HAP_power_error_codes. */
+/* Returns 0, or one of HAP_power_error_codes. */
 int HAP_power_set(void *context, HAP_power_request_t *request);
 int HAP_power_get(void *context, HAP_power_response_t *response);
 /* Withdraw the votes of a context. */
@@ -205,12 +205,12 @@ int HAP_power_destroy(void *context);
 /* Vote for a clock, in percent of the highest one or in MHz; 0 withdraws the vote. */
 int HAP_power_request(int clock, int bus, int latency);
 int HAP_power_request_abs(int clock, int bus, int latency);
-/* A context of one's own. */
+/* Create a separate context. */
 void *HAP_utils_create_context(void);
 void HAP_utils_destroy_context(void *context);
 int HAP_power_destroy_client(void *context);
 
-/* Short forms of a request of HAP_power_set_DCVS_v3. */
+/* Short forms of requests of HAP_power_set_DCVS_v3. */
 static inline void HAP_power_set_dcvs_v3_init(HAP_power_request_t *request) {
   memset(request, 0, sizeof *request);
   request->type = HAP_power_set_DCVS_v3;

@@ -1,4 +1,4 @@
-/* The process domain's name, and wake-ups in advance, which are accepted.
+/* The process domain's name, and early wake-ups (accepted, without effect).
  *
  * Source: programs that call it, https://github.com/ggml-org/llama.cpp, for names and parameters
  */

@@ -1,4 +1,4 @@
-/* The vector memory of the DSP side: one memory of 256 KiB a process domain, of which each request gets a part.
+/* The vector memory of the DSP side: 256 KiB per process domain, from which requests are served.
  *
  * Source: programs that call it, https://github.com/haozixu/htp-ops-lib, for names and parameters
  */
@@ -11,9 +11,9 @@
 extern "C" {
 #endif
 
-/* Memory at a multiple of 2048 bytes; NULL when so much is not free. */
+/* Allocate memory at a multiple of 2048 bytes; NULL if there is not enough free. */
 void *HAP_request_VTCM(unsigned int size, unsigned int single_page_flag);
-/* The same, after a wait of at most so many microseconds. */
+/* The same, waiting at most timeout_us microseconds. */
 void *HAP_request_async_VTCM(unsigned int size, unsigned int single_page_flag, unsigned int timeout_us);
 int HAP_release_VTCM(void *pVA);
 int HAP_query_total_VTCM(unsigned int *page_size, unsigned int *page_count);

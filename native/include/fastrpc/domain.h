@@ -1,4 +1,4 @@
-/* The domains that a program may ask for, with their parts of a URI.
+/* The domains available to programs, with their URI suffixes.
  *
  * Source: programs that use it, https://github.com/ggml-org/ggml, for names
  */

@@ -1,2 +1,2 @@
-/* A part of domain.h. */
+/* Part of domain.h. */
 #include "domain.h"

@@ -1,4 +1,4 @@
-/* What a DSP can do: short forms of queries of remote_handle_control.
+/* Capabilities of a DSP: short forms of remote_handle_control queries.
  *
  * Source: the header of this name in Hexagon SDKs, for names, https://github.com/AlayaBright/HexagonSDK
  */
@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* An attribute of a domain: 0, or a code. */
+/* Query an attribute of a domain; returns 0, or an error code. */
 static inline int get_vtcm_info(int domain, uint32_t *capability, uint32_t attr) {
   struct remote_dsp_capability asked = {(uint32_t)domain, attr, 0};
   const int code = remote_handle_control(DSPRPC_GET_DSP_INFO, &asked, sizeof asked);
@@ -26,7 +26,7 @@ static inline int get_vtcm_info(int domain, uint32_t *capability, uint32_t attr)
   return code;
 }
 
-/* A domain that there is: the compute DSP. */
+/* Find a supported domain: the compute DSP. */
 static inline int get_dsp_support(int *domain) {
   uint32_t is_there = 0;
   *domain = CDSP_DOMAIN_ID;

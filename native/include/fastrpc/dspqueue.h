@@ -1,4 +1,4 @@
-/* Queues of packets between a program and an image, over rings of board memory; for both.
+/* Packet queues between a program and an image, as rings in board memory; for both sides.
  *
  * Source: qualcomm/fastrpc, dspqueue.h, for names, values and layouts, https://github.com/qualcomm/fastrpc
  */
@@ -51,25 +51,25 @@ enum dspqueue_stat {
 /* A queue. */
 typedef struct dspqueue *dspqueue_t;
 
-/* A buffer that a packet names. */
+/* A buffer referenced by a packet. */
 struct dspqueue_buffer {
-  uint32_t fd;     /* descriptor, as of fastrpc_mmap */
-  uint32_t size;   /* 0 for all of it, with offset 0 */
+  uint32_t fd;     /* descriptor, as for fastrpc_mmap */
+  uint32_t size;   /* 0 for the whole buffer, with offset 0 */
   uint32_t offset;
   uint32_t flags;
-  void *ptr; /* out, of a read: its address on this side; NULL if it has none */
+  void *ptr; /* set by a read: its address on this side; NULL if it has none */
 };
 
-/* Is called when packets have come, or at an error. */
+/* Called when packets have arrived, or on an error. */
 typedef void (*dspqueue_callback_t)(dspqueue_t queue, AEEResult error, void *context);
 
-/* -- programs. A size of 0 is the default: 65536 bytes of requests, 16384 of responses; at most 16 MiB. */
+/* -- programs. A size of 0 selects the default: 65536 bytes of requests, 16384 of responses; at most 16 MiB. */
 AEEResult dspqueue_create(int domain, uint32_t flags, uint32_t req_queue_size, uint32_t resp_queue_size,
                           dspqueue_callback_t packet_callback, dspqueue_callback_t error_callback,
                           void *callback_context, dspqueue_t *queue);
 AEEResult dspqueue_export(dspqueue_t queue, uint64_t *queue_id);
 
-/* -- images, in a method: from then on packet_callback is called when requests have come, and reads them. */
+/* -- images, in a method: from then on packet_callback is called when requests arrive, and reads them. */
 AEEResult dspqueue_import(uint64_t queue_id, dspqueue_callback_t packet_callback, dspqueue_callback_t error_callback,
                           void *callback_context, dspqueue_t *queue);
 

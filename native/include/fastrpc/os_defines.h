@@ -1,4 +1,4 @@
-/* What programs of samples take from their system.
+/* What the samples' programs need from their system.
  *
  * Source: programs that use it, https://github.com/mrshootingstar/hexagon_sdk_calculator_sim,
  * https://github.com/nihilistau/shannon-prime, for names
@@ -10,7 +10,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* What a code of the DSP side has more than the code. */
+/* The offset that is added to error codes of the DSP side. */
 #define DSP_OFFSET 0x80000400
 /* Seconds. */
 #define SLEEP(x) sleep(x)

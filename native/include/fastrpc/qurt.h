@@ -1,6 +1,6 @@
-/* The kernel of a DSP, as images use it: threads, what they wait by, caches, clocks; over the host's threads.
+/* A DSP's kernel as images use it: threads, synchronization, caches, clocks; implemented with the host's threads.
  *
- * Emulator: sizes and contents of the types, and that priorities are kept and not obeyed.
+ * Emulator: sizes and contents of the types; priorities are stored but ignored.
  * Source: programs that call it, https://github.com/haozixu/htp-ops-lib, https://github.com/ggml-org/llama.cpp, for names,
  * parameters and values
  */
@@ -61,7 +61,7 @@ void qurt_thread_attr_set_name(qurt_thread_attr_t *attr, const char *name);
 void qurt_thread_attr_set_priority(qurt_thread_attr_t *attr, unsigned short priority);
 void qurt_thread_attr_set_detachstate(qurt_thread_attr_t *attr, unsigned short detachstate);
 void qurt_thread_attr_set_stack_size(qurt_thread_attr_t *attr, unsigned int stack_size);
-/* Kept; the stack is the host's, of the same size or more. */
+/* Stored; the actual stack is the host's, of the same size or more. */
 void qurt_thread_attr_set_stack_addr(qurt_thread_attr_t *attr, void *stack_addr);
 void qurt_thread_attr_set_tcb_partition(qurt_thread_attr_t *attr, unsigned char tcb_partition);
 void qurt_thread_attr_set_bus_priority(qurt_thread_attr_t *attr, unsigned short bus_priority);
@@ -78,13 +78,14 @@ void qurt_thread_yield(void);
 void qurt_sleep(unsigned long long duration);
 int qurt_timer_sleep(unsigned long long duration);
 
-/* A value of each thread; destructor, unless NULL, gets that of a thread that ends. A thread's first value is NULL. */
+/* A thread-local value; destructor, unless NULL, receives the value of an ending thread. A thread's initial value is
+ * NULL. */
 int qurt_tls_create_key(int *key, void (*destructor)(void *));
 int qurt_tls_delete_key(int key);
 int qurt_tls_set_specific(int key, const void *value);
 void *qurt_tls_get_specific(int key);
 
-/* -- what threads wait by */
+/* -- synchronization */
 
 typedef struct {
   pthread_mutex_t lock;
@@ -100,7 +101,7 @@ void qurt_rmutex_destroy(qurt_mutex_t *lock);
 void qurt_rmutex_lock(qurt_mutex_t *lock);
 void qurt_rmutex_unlock(qurt_mutex_t *lock);
 int qurt_rmutex_try_lock(qurt_mutex_t *lock);
-/* These raise no priority of who holds the lock. */
+/* These do not raise the priority of the lock's holder. */
 #define qurt_pimutex_init qurt_rmutex_init
 #define qurt_pimutex_destroy qurt_rmutex_destroy
 #define qurt_pimutex_lock qurt_rmutex_lock
@@ -160,12 +161,12 @@ void qurt_signal_clear(qurt_signal_t *signal, unsigned int mask);
 void qurt_anysignal_init(qurt_anysignal_t *signal);
 void qurt_anysignal_destroy(qurt_anysignal_t *signal);
 unsigned int qurt_anysignal_wait(qurt_anysignal_t *signal, unsigned int mask);
-/* These two return the bits before. */
+/* These two return the previous bits. */
 unsigned int qurt_anysignal_set(qurt_anysignal_t *signal, unsigned int mask);
 unsigned int qurt_anysignal_clear(qurt_anysignal_t *signal, unsigned int mask);
 unsigned int qurt_anysignal_get(qurt_anysignal_t *signal);
 
-/* Wait while *lock is val; wake some who wait there. */
+/* Wait while *lock equals val; wake some of its waiters. */
 int qurt_futex_wait(void *lock, int val);
 int qurt_futex_wake(void *lock, int n_to_wake);
 
@@ -210,7 +211,7 @@ int qurt_hvx_get_units(void);
 int qurt_hvx_reserve(int num_units);
 int qurt_hvx_cancel_reserve(void);
 
-/* -- memory; the board keeps caches */
+/* -- memory; the board handles caches */
 
 typedef enum {
   QURT_MEM_CACHE_FLUSH = 0,
@@ -230,7 +231,7 @@ void *qurt_calloc(unsigned int elsize, unsigned int num);
 void *qurt_realloc(void *ptr, int newsize);
 void qurt_free(void *ptr);
 
-/* -- counters of events: none here, so that they stay 0 */
+/* -- event counters: not emulated, so they stay 0 */
 
 #define QURT_PMUCNT0 0
 #define QURT_PMUCNT1 1
@@ -266,7 +267,7 @@ int qurt_sysenv_get_max_hw_threads(qurt_sysenv_max_hthreads_t *mhwt);
 typedef struct {
   unsigned int arch_version;
 } qurt_arch_version_t;
-/* The version that the image was compiled for, 0x73 for v73; for this machine that of the Snapdragon 865, 0x66. */
+/* The version that the image was compiled for, 0x73 for v73; on this machine the Snapdragon 865's, 0x66. */
 int qurt_sysenv_get_arch_version(qurt_arch_version_t *vers);
 
 #ifdef __cplusplus

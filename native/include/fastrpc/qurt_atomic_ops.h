@@ -1,4 +1,4 @@
-/* Words that threads change at once; for images, and for a program's own memory.
+/* Atomic operations on shared words; for images, and for a program's own memory.
  *
  * Source: programs that call it, https://github.com/LineageOS/android_system_chre, https://github.com/zhouwg/ggml-hexagon,
  * for names and parameters
@@ -6,7 +6,8 @@
 #ifndef HBRT_FASTRPC_QURT_ATOMIC_OPS_H
 #define HBRT_FASTRPC_QURT_ATOMIC_OPS_H
 
-/* Of a width: NAME##_return() and NAME##_set() return the new value, NAME##_compare_and_set() whether the old one was there. */
+/* For one width: NAME##_return() and NAME##_set() return the new value, NAME##_compare_and_set() whether the old value
+ * matched. */
 #define HBRT_ATOMIC_CHANGE(name, type, change) \
   static inline type name##_return(type *target, type v) { return __atomic_##change##_fetch(target, v, __ATOMIC_SEQ_CST); } \
   static inline void name(type *target, type v) { name##_return(target, v); }
@@ -38,7 +39,7 @@
 HBRT_ATOMICS(qurt_atomic, unsigned int)
 HBRT_ATOMICS(qurt_atomic64, unsigned long long)
 
-/* Adds unless the word is ``unless``; whether it added. */
+/* Add unless the word equals ``unless``; returns whether it added. */
 static inline unsigned int qurt_atomic_add_unless(unsigned int *target, unsigned int delta, unsigned int unless) {
   unsigned int old_val = __atomic_load_n(target, __ATOMIC_SEQ_CST);
   while (old_val != unless)

@@ -1,2 +1,2 @@
-/* A part of qurt.h. */
+/* Part of qurt.h. */
 #include "qurt.h"

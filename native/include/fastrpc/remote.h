@@ -1,7 +1,7 @@
 /* FastRPC: handles, scalar words, arguments; for programs ('hbrt cc') and images ('hbrt cc --dsp').
  *
  * Source: qualcomm/fastrpc, remote.h, for names, values and layouts, https://github.com/qualcomm/fastrpc
- * Emulator: what begins with hbrt_ or HBRT_.
+ * Emulator: everything that begins with hbrt_ or HBRT_.
  */
 #ifndef HBRT_FASTRPC_REMOTE_H
 #define HBRT_FASTRPC_REMOTE_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Programs rename functions by these, and say where they come from. */
+/* Programs rename functions and declare their linkage with these. */
 #ifndef __QAIC_REMOTE
 #define __QAIC_REMOTE(name) name
 #endif
@@ -35,13 +35,13 @@ extern "C" {
 typedef uint32_t remote_handle;
 typedef uint64_t remote_handle64;
 
-/* A buffer: its address and its bytes. */
+/* A buffer: its address and its size in bytes. */
 typedef struct {
   void *pv;
   size_t nLen;
 } remote_buf;
 
-/* A part of shared memory: its file descriptor, and where it begins. */
+/* Part of a shared memory: its file descriptor, and its offset. */
 typedef struct {
   int32_t fd;
   uint32_t offset;
@@ -55,7 +55,7 @@ typedef union {
   remote_dma_handle dma;
 } remote_arg;
 
-/* The scalar word: 3 bits of attributes, 5 of the method, 8 and 8 of input and output buffers, 4 and 4 of handles. */
+/* The scalar word: 3 bits of attributes, 5 of the method, 8 each for input and output buffers, 4 each for handles. */
 #define REMOTE_SCALARS_MAKEX(attributes, method, in_buffers, out_buffers, in_handles, out_handles)             \
   (((uint32_t)(attributes) & 0x7) << 29 | ((uint32_t)(method) & 0x1f) << 24 | ((uint32_t)(in_buffers) & 0xff) << 16 | \
    ((uint32_t)(out_buffers) & 0xff) << 8 | ((uint32_t)(in_handles) & 0xf) << 4 | ((uint32_t)(out_handles) & 0xf))
@@ -99,9 +99,9 @@ typedef union {
 #define GDSP1_DOMAIN "&_dom=gdsp1"
 
 #define MAX_DOMAIN_URI_SIZE 12
-/* More than any URI's part of a domain has. */
+/* Longer than the domain part of any URI. */
 #define MAX_DOMAIN_NAMELEN 30
-/* A domain: its number, and its part of a URI. */
+/* A domain: its number, and its URI suffix. */
 typedef struct domain {
   int id;
   char uri[MAX_DOMAIN_URI_SIZE];
@@ -110,10 +110,10 @@ typedef domain_t domain;
 
 /* -- programs: calls. Each returns 0, or a code of AEEStdErr.h. */
 
-/* Open an interface on the domain that its URI names; without 64 on cdsp, where the URI names none. */
+/* Open an interface on the domain named by its URI; the form without 64 opens it on cdsp if the URI names no domain. */
 int remote_handle_open(const char *name, remote_handle *ph);
 int remote_handle64_open(const char *name, remote_handle64 *ph);
-/* Run a method: input buffers, then output buffers. Any thread may, several at once. */
+/* Run a method: input buffers, then output buffers. Any thread may call this, concurrently. */
 int remote_handle_invoke(remote_handle h, uint32_t dwScalars, remote_arg *pra);
 int remote_handle64_invoke(remote_handle64 h, uint32_t dwScalars, remote_arg *pra);
 int remote_handle_close(remote_handle h);
@@ -121,7 +121,7 @@ int remote_handle64_close(remote_handle64 h);
 
 /* -- programs: asynchronous calls, whose outputs are in registered memory */
 
-/* How the end of an asynchronous invocation is told. */
+/* How the end of an asynchronous invocation is reported. */
 enum fastrpc_async_notify_type {
   FASTRPC_ASYNC_NO_SYNC = 0,
   FASTRPC_ASYNC_CALLBACK = 1,
@@ -143,14 +143,14 @@ typedef struct fastrpc_async_descriptor {
 int remote_handle_invoke_async(remote_handle h, fastrpc_async_descriptor_t *desc, uint32_t dwScalars, remote_arg *pra);
 int remote_handle64_invoke_async(remote_handle64 h, fastrpc_async_descriptor_t *desc, uint32_t dwScalars,
                                  remote_arg *pra);
-/* The result of a job that has ended; AEE_EBUSY for one that has not. 0 us asks, below 0 waits forever. */
+/* Get the result of a finished job; AEE_EBUSY if it has not finished. 0 us polls, below 0 waits forever. */
 int fastrpc_async_get_status(fastrpc_async_jobid jobid, int timeout_us, int *result);
-/* Once a job, after its end. */
+/* Release a job; once per job, after its end. */
 int fastrpc_release_async_job(fastrpc_async_jobid jobid);
 
-/* -- programs: requests of a handle; datalen is the size of the request's structure */
+/* -- programs: handle requests; datalen is the size of the request's structure */
 
-/* Requests of a handle. */
+/* Handle requests. */
 enum handle_control_req_id {
   DSPRPC_RESERVED = 0,
   DSPRPC_CONTROL_LATENCY = 1,
@@ -175,7 +175,7 @@ struct remote_rpc_control_latency {
   uint32_t enable;
   uint32_t latency; /* microseconds */
 };
-/* What remote_dsp_capability asks for. */
+/* Attributes for remote_dsp_capability. */
 enum remote_dsp_attributes {
   DOMAIN_SUPPORT = 0,
   UNSIGNED_PD_SUPPORT = 1,
@@ -190,7 +190,7 @@ enum remote_dsp_attributes {
   STATUS_NOTIFICATION_SUPPORT = 10,
   MCID_MULTICAST = 11,
 };
-/* A question about a domain, and its answer. */
+/* A capability query for a domain, and its answer. */
 typedef struct remote_dsp_capability {
   uint32_t domain;
   uint32_t attribute_ID;
@@ -205,9 +205,9 @@ struct remote_rpc_control_wakelock {
 typedef struct remote_rpc_get_domain {
   int domain; /* out */
 } remote_rpc_get_domain_t;
-/* A path of a key: in, or out into value of value_size bytes. */
+/* The path of a key: passed in, or written to value of value_size bytes. */
 struct remote_control_custom_path {
-  int32_t value_size; /* with the NUL */
+  int32_t value_size; /* including the NUL */
   const char *path;
   char *value;
 };
@@ -215,9 +215,9 @@ struct remote_control_custom_path {
 int remote_handle_control(uint32_t req, void *data, uint32_t datalen);
 int remote_handle64_control(remote_handle64 h, uint32_t req, void *data, uint32_t datalen);
 
-/* -- programs: requests of a domain; a domain is an effective one, or -1 for all sessions of cdsp where said */
+/* -- programs: domain requests; a domain is an effective one, or -1 for all sessions of cdsp where stated */
 
-/* Requests of a domain. */
+/* Domain requests. */
 enum session_control_req_id {
   FASTRPC_RESERVED_1 = 0,
   FASTRPC_THREAD_PARAMS = 1,
@@ -239,7 +239,7 @@ enum session_control_req_id {
   FASTRPC_CONTEXT_CREATE = 17,
   FASTRPC_CONTEXT_DESTROY = 18,
 };
-/* Of the threads of a domain. */
+/* Parameters of a domain's threads. */
 struct remote_rpc_thread_params {
   int domain;     /* or -1 */
   int prio;       /* 1 (the highest) to 255, or -1 */
@@ -250,33 +250,33 @@ struct remote_rpc_control_unsigned_module {
   int domain; /* or -1 */
   int enable;
 };
-/* How far the priority of a domain's threads is from the default one, 192. */
+/* Offset of a domain's thread priority from the default, 192. */
 struct remote_rpc_relative_thread_priority {
   int domain;                   /* or -1 */
   int relative_thread_priority; /* to 192; below 0 for a higher priority */
 };
-/* A domain whose process to end. */
+/* The domain whose process is to be ended. */
 struct remote_rpc_process_clean_params {
   int domain;
 };
-/* A domain whose session to close. */
+/* The domain whose session is to be closed. */
 struct remote_rpc_session_close {
   int domain; /* or -1 */
 };
-/* Whether a domain that crashes leaves a dump. */
+/* Whether a crashing domain leaves a dump. */
 struct remote_rpc_control_pd_dump {
   int domain; /* or -1 */
   int enable;
 };
 typedef struct remote_rpc_process_clean_params remote_rpc_process_exception;
-/* Of remote_process_type. */
+/* Values of remote_process_type. */
 enum fastrpc_process_type { PROCESS_TYPE_SIGNED = 0, PROCESS_TYPE_UNSIGNED = 1 };
-/* A question about a domain, and its answer. */
+/* A process-type query for a domain, and its answer. */
 struct remote_process_type {
   int domain;
   int process_type; /* out: PROCESS_TYPE_SIGNED or PROCESS_TYPE_UNSIGNED */
 };
-/* States of a domain that are reported to a notifier. */
+/* Domain states reported to a notifier. */
 typedef enum remote_rpc_status_flags {
   FASTRPC_USER_PD_UP = 0,
   FASTRPC_USER_PD_EXIT = 1,
@@ -284,7 +284,7 @@ typedef enum remote_rpc_status_flags {
   FASTRPC_USER_PD_EXCEPTION = 3,
   FASTRPC_DSP_SSR = 4,
 } remote_rpc_status_flags_t;
-/* Is told of each state of a domain. */
+/* Called for each change of a domain's state. */
 typedef int (*fastrpc_notif_fn_t)(void *context, int domain, int session, remote_rpc_status_flags_t status);
 /* The callback for each state of a domain. */
 typedef struct remote_rpc_notif_register {
@@ -297,7 +297,7 @@ struct remote_rpc_pd_initmem_size {
   int domain;               /* or -1 */
   uint32_t pd_initmem_size; /* 3 to 200 MiB */
 };
-/* Reserve a session on a domain. Lengths of names and URIs are without the NUL. */
+/* Reserve a session on a domain. Lengths of names and URIs exclude the NUL. */
 typedef struct remote_rpc_reserve_new_session {
   char *domain_name;
   uint32_t domain_name_len;
@@ -313,7 +313,7 @@ typedef struct remote_rpc_effective_domain_id {
   uint32_t session_id;
   uint32_t effective_domain_id; /* out */
 } remote_rpc_effective_domain_id_t;
-/* The URI to open of an interface's URI, on a domain and a session. */
+/* The URI that opens an interface on a given domain and session. */
 typedef struct remote_rpc_get_uri {
   char *domain_name;
   uint32_t domain_name_len;
@@ -323,19 +323,19 @@ typedef struct remote_rpc_get_uri {
   char *uri; /* out */
   uint32_t uri_len;
 } remote_rpc_get_uri_t;
-/* Threads of an unsigned process domain. */
+/* Parameters of an unsigned process domain's threads. */
 struct remote_rpc_set_max_thread {
   int domain;
   unsigned int max_num_threads; /* 128 to 256 */
 };
-/* Effective domains, and a number for all of them. */
+/* Effective domains, and one identifier for all of them. */
 typedef struct fastrpc_context_create {
   uint32_t *effec_domain_ids;
   uint32_t num_domain_ids;
   uint64_t flags;
   uint64_t ctx; /* out */
 } fastrpc_context_create;
-/* The number of fastrpc_context_create. */
+/* The identifier from fastrpc_context_create. */
 typedef struct fastrpc_context_destroy {
   uint64_t ctx;
   uint64_t flags;
@@ -343,11 +343,11 @@ typedef struct fastrpc_context_destroy {
 
 int remote_session_control(uint32_t req, void *data, uint32_t datalen);
 
-/* -- programs: the domains of a system, of which this one has nothing to tell */
+/* -- programs: the domains of a system; this system reports none */
 
-/* Types of domains. */
+/* Domain types. */
 typedef enum { ALL_DOMAINS, NSP, LPASS, SDSP, MODEM, HPASS } fastrpc_domain_type;
-/* Their later names. */
+/* Their newer names. */
 #define FASTRPC_ALL_DOMAINS ALL_DOMAINS
 #define FASTRPC_NSP NSP
 #define FASTRPC_LPASS LPASS
@@ -359,20 +359,20 @@ typedef struct fastrpc_domain {
   int id;
   char name[MAX_DOMAIN_NAMELEN];
   fastrpc_domain_type type;
-  int status; /* 0 for one that is down */
+  int status; /* 0 if it is down */
   uint32_t card;
   uint32_t soc_id;
 } fastrpc_domain;
-/* Domains of a type. */
+/* Query for domains of a type. */
 typedef struct fastrpc_domains_info {
   fastrpc_domain *domains; /* out: max_domains of them */
   int max_domains;
   int num_domains; /* out */
   uint64_t flags;  /* the type */
 } fastrpc_domains_info;
-/* Requests of a system. */
+/* System requests. */
 typedef enum { FASTRPC_GET_DOMAINS = 0 } system_req_id;
-/* A request of a system. */
+/* A system request. */
 typedef struct system_req_payload {
   system_req_id id;
   union {
@@ -393,15 +393,15 @@ int remote_system_request(system_req_payload *req);
 #define FASTRPC_ATTR_FORCE_NOINVALIDATE 64
 #define FASTRPC_ATTR_TRY_MAP_STATIC 128
 
-/* Register memory that is mapped of a descriptor's first byte on; -1 undoes it. Attributes are not used here. */
+/* Register memory that is mapped from a descriptor's first byte on; -1 undoes it. Attributes are ignored. */
 void remote_register_buf(void *buf, int size, int fd);
 void remote_register_buf_attr(void *buf, int size, int fd, int attr);
 void remote_register_buf_attr2(void *buf, size_t size, int fd, int attr);
-/* An address that stands for a descriptor's memory in calls, and that the program cannot read; -1 for none. */
+/* An address that stands for a descriptor's memory in calls, but is not readable by the program; -1 on failure. */
 void *remote_register_fd(int fd, int size);
 void *remote_register_fd2(int fd, size_t size);
 
-/* How fastrpc_mmap maps. */
+/* Mapping modes of fastrpc_mmap. */
 enum fastrpc_map_flags {
   FASTRPC_MAP_STATIC = 0,
   FASTRPC_MAP_FD = 2,
@@ -411,23 +411,23 @@ enum fastrpc_map_flags {
 int fastrpc_mmap(int domain, int fd, void *addr, int offset, size_t length, enum fastrpc_map_flags flags);
 int fastrpc_munmap(int domain, int fd, void *addr, size_t length);
 
-/* The earlier forms: memory of the default domain, by its descriptor. */
+/* The older forms: memory of the default domain, given its descriptor. */
 int remote_mmap(int fd, uint32_t flags, uint32_t vaddrin, int size, uint32_t *vaddrout);
 int remote_munmap(uint32_t vaddrout, int size);
 int remote_mmap64(int fd, uint32_t flags, uint64_t vaddrin, int64_t size, uint64_t *vaddrout);
 int remote_munmap64(uint64_t vaddrout, int64_t size);
-/* The length of a descriptor that a call passes on; generated stubs call it for a dmahandle. */
+/* The size of the memory behind a descriptor passed in a call; generated stubs call this for a dmahandle. */
 int remote_register_dma_handle(int fd, uint32_t len);
 int remote_register_dma_handle_attr(int fd, uint32_t len, uint32_t attr);
 
 #define REMOTE_MODE_PARALLEL 0
 #define REMOTE_MODE_SERIAL 1
-/* Accepted; calls run side by side in both modes. */
+/* Accepted; calls run concurrently in both modes. */
 int remote_set_mode(uint32_t mode);
 
-/* How remote_mem_map maps. */
+/* Mapping modes of remote_mem_map. */
 enum remote_mem_map_flags { REMOTE_MAP_MEM_STATIC = 0 };
-/* As fastrpc_mmap; the address out is the physical one. */
+/* Like fastrpc_mmap, but returns the physical address. */
 int remote_mem_map(int domain, int fd, int flags, uint64_t virtAddr, size_t size, uint64_t *remoteVirtAddr);
 int remote_mem_unmap(int domain, uint64_t remoteVirtAddr, size_t size);
 

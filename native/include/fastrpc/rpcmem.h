@@ -1,4 +1,4 @@
-/* Shared memory of FastRPC: an argument that lies in it is not copied.
+/* FastRPC's shared memory: arguments in it are not copied.
  *
  * Source: qualcomm/fastrpc, rpcmem.h, for names and values, https://github.com/qualcomm/fastrpc
  */
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Heaps, which are all the same here. */
+/* Heaps; all are equivalent here. */
 enum rpc_heap_ids { RPCMEM_HEAP_ID_SECURE = 9, RPCMEM_HEAP_ID_CONTIG = 22, RPCMEM_HEAP_ID_SYSTEM = 25 };
 #define RPCMEM_DEFAULT_HEAP (-1)
 #define RPCMEM_HEAP_DEFAULT 0x80000000
@@ -27,11 +27,12 @@ enum rpc_heap_ids { RPCMEM_HEAP_ID_SECURE = 9, RPCMEM_HEAP_ID_CONTIG = 22, RPCME
 extern "C" {
 #endif
 
-/* Accepted; there is nothing to be done. */
+/* Accepted; there is nothing to do. */
 void rpcmem_init(void);
-/* Accepted; what was allocated stays until it is freed. */
+/* Accepted; allocated memory stays until it is freed. */
 void rpcmem_deinit(void);
-/* Page-aligned memory, registered at once; NULL for none. Heap and flags are ignored, as by the library for Linux. */
+/* Allocate page-aligned memory, registered at once; NULL on failure. Heap and flags are ignored, as in the library for
+ * Linux. */
 void *rpcmem_alloc(int heapid, uint32_t flags, int size);
 void *rpcmem_alloc2(int heapid, uint32_t flags, size_t size);
 static inline void *rpcmem_alloc_def(int size) {
@@ -39,7 +40,8 @@ static inline void *rpcmem_alloc_def(int size) {
 }
 /* Free it; any other address is ignored. */
 void rpcmem_free(void *po);
-/* A descriptor of the same memory, by its first address; -1 for any other. mmap takes it, from offset 0 on. */
+/* A descriptor of the same memory, given its first address; -1 for any other address. mmap accepts it, from offset
+ * 0. */
 int rpcmem_to_fd(void *po);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* VERIFY and VERIFYC: go to the function's label `bail`, with `nErr` set, where a condition does not hold.
+/* VERIFY and VERIFYC: if a condition does not hold, set `nErr` and jump to the function's label `bail`.
  *
  * Source: the header of this name in Hexagon SDKs, for names, https://github.com/peyer/qcom_hexagon_sdk
  */

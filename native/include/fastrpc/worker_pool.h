@@ -1,5 +1,5 @@
-/* Threads that take jobs, for images that share the work of a call among the DSP's threads. An image that is linked with
- * functions of these names of its own has those.
+/* Worker threads, for images that split a call's work among the DSP's threads. If an image links its own functions with
+ * these names, they take precedence.
  *
  * Source: programs that call it, https://github.com/haozixu/htp-ops-lib, https://github.com/alibaba/MNN, for names and
  * parameters
@@ -24,27 +24,27 @@ typedef struct {
   void *dptr;
 } worker_pool_job_t;
 typedef struct {
-  unsigned int dummy[5]; /* the first word counts the jobs that are left */
+  unsigned int dummy[5]; /* the first word counts the remaining jobs */
 } worker_synctoken_t;
 
-/* As many threads as a pool has, and vector units of 128 bytes: 4. */
+/* The number of threads in a pool, and of 128-byte vector units: 4. */
 WORKERPOOL_API extern unsigned int num_workers;
 WORKERPOOL_API extern unsigned int num_hvx128_contexts;
 
 WORKERPOOL_API AEEResult worker_pool_init(worker_pool_context_t *context);
 WORKERPOOL_API AEEResult worker_pool_init_with_stack_size(worker_pool_context_t *context, int stack_size);
-/* Waits for the jobs that have been submitted, and ends the threads. */
+/* Wait for the submitted jobs, then end the threads. */
 WORKERPOOL_API void worker_pool_deinit(worker_pool_context_t *context);
-/* 1 when there are threads; NULL is a pool that every image has. */
+/* 1 if the pool has threads; NULL is a default pool of every image. */
 WORKERPOOL_API AEEResult worker_pool_available(worker_pool_context_t context);
-/* Have a thread call job.fptr(job.dptr). A job of one of the pool's own threads is run at once. */
+/* Have a thread call job.fptr(job.dptr). A job submitted from one of the pool's own threads runs immediately. */
 WORKERPOOL_API AEEResult worker_pool_submit(worker_pool_context_t context, worker_pool_job_t job);
 
 WORKERPOOL_API void worker_pool_synctoken_init(worker_synctoken_t *token, unsigned int njobs);
 WORKERPOOL_API void worker_pool_synctoken_jobdone(worker_synctoken_t *token);
 WORKERPOOL_API void worker_pool_synctoken_wait(worker_synctoken_t *token);
 
-/* Kept, and not obeyed. */
+/* Stored, but ignored. */
 WORKERPOOL_API AEEResult worker_pool_set_thread_priority(worker_pool_context_t context, unsigned int prio);
 WORKERPOOL_API AEEResult worker_pool_get_thread_priority(worker_pool_context_t context, unsigned int *prio);
 

@@ -1,5 +1,5 @@
-/* What programs of Hexagons find in this header and musl has not. A program is one static file: its own functions are those
- * that it was linked with, and nothing is loaded.
+/* What Hexagon programs expect from this header but musl lacks. A program is one static file: it finds only the
+ * functions linked into it, and nothing is loaded at run time.
  *
  * Source: the header of this name in Hexagon SDKs, for names, https://github.com/AlayaBright/HexagonSDK
  */
@@ -8,7 +8,7 @@
 
 #include_next <dlfcn.h>
 
-#include "qurt.h" /* the vendor's system headers have it */
+#include "qurt.h" /* the vendor's system headers include it */
 
 #ifndef RTLD_SELF
 #define RTLD_SELF RTLD_DEFAULT

@@ -1,4 +1,5 @@
-/* The C library's, and memalign(), which a Hexagon's declares there: programs that forbid malloc() after it include it late. */
+/* The C library's stdlib.h, and memalign(), which Hexagon's version declares: it is included here because
+ * programs may poison malloc() after this header. */
 #include_next <stdlib.h>
 
 #include <malloc.h>

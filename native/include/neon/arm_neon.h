@@ -1,6 +1,6 @@
 /**
- * NEON intrinsics: the compiler's own for Arm; elsewhere those of SIMDe, whose results are equal to the bit where SIMDe
- * says so.
+ * NEON intrinsics: the compiler's own on Arm; elsewhere those of SIMDe, whose results are bit-exact where SIMDe
+ * documents it.
  *
  * Source: SIMD Everywhere, https://github.com/simd-everywhere/simde
  */

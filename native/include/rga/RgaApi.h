@@ -1,4 +1,4 @@
-/* The 2D engine's older interface in C: one call, of two pictures.
+/* The 2D engine's older interface in C: single calls on two pictures.
  *
  * Source: librga (Apache 2.0), https://github.com/airockchip/librga
  */
@@ -19,17 +19,17 @@
 extern "C" {
 #endif
 
-/* 0; there is nothing to begin or end. */
+/* Returns 0; there is nothing to set up or tear down. */
 int c_RkRgaInit(void);
 void c_RkRgaDeInit(void);
-/* *ctx is NULL. */
+/* Sets *ctx to NULL. */
 void c_RkRgaGetContext(void **ctx);
-/* Take the part of src to that of dst: scaled, turned, converted, blended. src1 is what src is blended with instead of
- * dst, or NULL. 0, or -EINVAL with a sentence on standard error. */
+/* Copy the rectangle of src to that of dst: scaled, rotated, converted, blended. src1, unless NULL, replaces dst as the
+ * picture that src is blended with. Returns 0, or -EINVAL with a message on standard error. */
 int c_RkRgaBlit(rga_info_t *src, rga_info_t *dst, rga_info_t *src1);
-/* Fill the part of dst with its color, RGBA from the lowest byte on. 0 or -EINVAL. */
+/* Fill the rectangle of dst with its color, RGBA from the lowest byte up. Returns 0 or -EINVAL. */
 int c_RkRgaColorFill(rga_info_t *dst);
-/* 0: every call has ended when it returns. */
+/* Returns 0: calls are synchronous. */
 int c_RkRgaFlush(void);
 
 #define RgaInit(ctx) (c_RkRgaGetContext(ctx), c_RkRgaInit())

@@ -1,4 +1,4 @@
-/* The 2D engine's older interface in C++, over RgaApi.h. Buffers of DRM are not emulated.
+/* The 2D engine's older interface in C++, on top of RgaApi.h. DRM buffers are not emulated.
  *
  * Source: librga (Apache 2.0), https://github.com/airockchip/librga
  */

@@ -1,4 +1,4 @@
-/* The 2D engine's older interface: numbers, and what a picture is (c_RkRgaBlit of RgaApi.h).
+/* The 2D engine's older interface: constants, and the picture structure (c_RkRgaBlit of RgaApi.h).
  *
  * Source: librga (Apache 2.0), https://github.com/airockchip/librga
  */
@@ -19,7 +19,7 @@
 #define HAL_TRANSFORM_ROT_270 0x07
 #define HAL_TRANSFORM_FLIP_H_V 0x08
 
-/* A part of a picture, the strides of the whole in pixels, and its format. size has no effect. */
+/* A rectangle of a picture, the strides of the whole picture in pixels, and its format. size has no effect. */
 typedef struct rga_rect {
   int xoffset, yoffset, width, height;
   int wstride, hstride;
@@ -38,9 +38,9 @@ typedef struct rga_dither {
   int lut0_l, lut0_h, lut1_l, lut1_h;
 } rga_dither_t;
 
-/* A picture: its memory (handle, fd, virAddr or phyAddr, the first that is set), its part, and for a source what is done
- * with it. rotation is of HAL_TRANSFORM_*; blend is 0, or 0x105 or 0x405 for source over destination, with the opacity
- * above 16 bits. Fields that are not named here have no effect. */
+/* A picture: its memory (the first of handle, fd, virAddr and phyAddr that is set), its rectangle, and for a source the
+ * operations to apply. rotation is one of HAL_TRANSFORM_*; blend is 0, or 0x105 or 0x405 for source over destination,
+ * with the opacity in the bits above the low 16. Other fields have no effect. */
 typedef struct rga_info {
   int fd;
   void *virAddr;

@@ -1,7 +1,7 @@
-/* The 2D engine (RGA) on hbrt's board: the names, structures and calls of im2d, in our own words. They compute on the CPU.
+/* The 2D engine (RGA) on hbrt's board: the names, structures and calls of im2d, in our own words. They run on the CPU.
  *
  * Source: librga (Apache 2.0), https://github.com/airockchip/librga
- * The guards are the vendor's, so that a program's own copies replace these files.
+ * The include guards are the vendor's, so a program's own copies replace these files.
  */
 #ifndef _im2d_h_
 #define _im2d_h_
@@ -43,7 +43,7 @@ typedef uint32_t im_job_handle_t;
 typedef uint32_t im_ctx_id_t;
 typedef uint32_t rga_buffer_handle_t;
 
-/* What is done to a picture on its way; bits that go together. */
+/* Operations applied to a picture; combinable bits. */
 typedef enum {
   IM_HAL_TRANSFORM_ROT_90 = 1 << 0,
   IM_HAL_TRANSFORM_ROT_180 = 1 << 1,
@@ -106,7 +106,7 @@ typedef enum {
   IM_SCHEDULER_DEFAULT = 0,
 } IM_SCHEDULER_CORE;
 
-/* Matrices between RGB and YUV; without one it is BT.601 with the limited range. */
+/* Matrices between RGB and YUV; the default is BT.601 with limited range. */
 typedef enum {
   IM_YUV_TO_RGB_BT601_LIMIT = 1 << 0,
   IM_YUV_TO_RGB_BT601_FULL = 2 << 0,
@@ -149,7 +149,7 @@ typedef enum {
 typedef enum { IM_CONFIG_SCHEDULER_CORE, IM_CONFIG_PRIORITY, IM_CONFIG_CHECK } IM_CONFIG_NAME;
 typedef enum { IM_BORDER_CONSTANT = 0, IM_BORDER_REFLECT = 2, IM_BORDER_WRAP = 3 } IM_BORDER_TYPE;
 
-/* A raster operation, by the number that the engine has for it. */
+/* A raster operation, by the engine's number for it. */
 typedef enum {
   IM_ROP_AND = 0x88,
   IM_ROP_OR = 0xee,
@@ -159,10 +159,10 @@ typedef enum {
   IM_ROP_NOT_XOR = 0xf9,
 } IM_ROP_CODE;
 
-/* Pixels along a side of a mosaic's squares. */
+/* Side length in pixels of a mosaic's squares. */
 typedef enum { IM_MOSAIC_8, IM_MOSAIC_16, IM_MOSAIC_32, IM_MOSAIC_64, IM_MOSAIC_128 } IM_MOSAIC_MODE;
 
-/* Of text on a picture (imosd), interrupts in the middle of one, and contexts: hbrt refuses what takes them. */
+/* For text overlays (imosd), mid-picture interrupts, and contexts: hbrt rejects calls that use them. */
 typedef enum { IM_OSD_MODE_STATISTICS = 1 << 0, IM_OSD_MODE_AUTO_INVERT = 1 << 1 } IM_OSD_MODE;
 typedef enum {
   IM_OSD_INVERT_CHANNEL_NONE = 0,
@@ -189,7 +189,7 @@ typedef enum {
   IM_CONTEXT_DST_CACHE_INFO = 1 << 5,
 } IM_CONTEXT_FLAGS;
 
-/* What querystring tells of. */
+/* Topics of querystring. */
 typedef enum {
   RGA_VENDOR = 0,
   RGA_VERSION,
@@ -204,7 +204,7 @@ typedef enum {
   RGA_ALL,
 } IM_INFORMATION;
 
-/* What a call returns: a check NOERROR, another call SUCCESS. */
+/* What a call returns: NOERROR from a check, SUCCESS from other calls. */
 typedef enum {
   IM_STATUS_NOERROR = 2,
   IM_STATUS_SUCCESS = 1,
@@ -238,7 +238,8 @@ typedef struct im_nn {
   int offset_b;
 } im_nn_t;
 
-/* A picture: where it lies (a handle, else a descriptor, an address, or a physical one), and how. Strides in pixels. */
+/* A picture: its memory (a handle, else a descriptor, an address, or a physical address) and its layout. Strides in
+ * pixels. */
 typedef struct {
   void *vir_addr;
   void *phy_addr;
@@ -343,7 +344,7 @@ typedef struct im_gauss {
   double *matrix;
 } im_gauss_t;
 
-/* What improcess takes beside pictures; hbrt reads what its usage asks for. */
+/* What improcess takes besides pictures; hbrt reads what its usage flags request. */
 typedef struct im_opt {
   im_api_version_t version;
   int color;
@@ -455,7 +456,7 @@ IM_STATUS immosaic(const rga_buffer_t image, im_rect rect, int mosaic_mode, int 
 IM_STATUS immosaicArray(const rga_buffer_t image, im_rect *rect_array, int array_size, int mosaic_mode, int sync = 1,
                         int *release_fence_fd = NULL);
 
-/* A job of several tasks: each is checked when it is added, and imendJob does them in their order. */
+/* A job of several tasks: each is checked when it is added, and imendJob runs them in order. */
 im_job_handle_t imbeginJob(uint64_t flags = 0);
 IM_STATUS imendJob(im_job_handle_t job_handle, int sync_mode = IM_SYNC, int acquire_fence_fd = 0,
                    int *release_fence_fd = NULL);
@@ -510,7 +511,7 @@ static inline rga_buffer_t wrapbuffer_fd(int fd, int width, int height, int form
 
 #else
 
-/* The argument of a number among those that may be left out, or what it is then. */
+/* The value of an optional argument, given its position, or its default. */
 #define RGA_GIVEN(at, otherwise, ...)                                                                                   \
   ({                                                                                                                   \
     const double given[] = {0, ##__VA_ARGS__};                                                                         \

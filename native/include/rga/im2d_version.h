@@ -1,2 +1,2 @@
-/* A part of im2d.h, which has all of it. */
+/* Part of im2d.h, which declares everything. */
 #include "im2d.h"

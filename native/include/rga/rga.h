@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* Letters name what lies in memory, from the lowest byte on. _SP has two planes, _P three; others one. */
+/* The letters give the order in memory, from the lowest byte up. _SP has two planes, _P three; the others have one. */
 typedef enum _Rga_SURF_FORMAT {
   RK_FORMAT_RGBA_8888 = 0x0 << 8,
   RK_FORMAT_RGBX_8888 = 0x1 << 8,

@@ -1,8 +1,8 @@
-/* The RKNN run time on hbrt's board: names, structures and calls of its public reference, in our own words.
+/* The RKNN runtime on hbrt's board: names, structures and calls of its public reference, in our own words.
  *
  * Source: RKNN C API Reference (2.3.2), https://github.com/airockchip/rknn-toolkit2
- * Emulator: numbers that the reference does not print. The guard is the one of
- * the vendor's header, so that a program's own copy of it replaces this file.
+ * Emulator: numbers that the reference does not print. The include guard is
+ * the vendor's, so a program's own copy of the header replaces this file.
  */
 #ifndef _RKNN_API_H
 #define _RKNN_API_H
@@ -35,7 +35,7 @@ extern "C" {
 #define RKNN_ERR_TARGET_PLATFORM_UNMATCH (-13)
 #define RKNN_WARNING_SKIP_CUSTOM_OP_COMPUTE (-14)
 
-/* Flags of rknn_init; the last one is of rknn_create_mem2. */
+/* Flags of rknn_init; the last one belongs to rknn_create_mem2. */
 #define RKNN_FLAG_PRIOR_HIGH 0x0
 #define RKNN_FLAG_PRIOR_MEDIUM 0x1
 #define RKNN_FLAG_PRIOR_LOW 0x2
@@ -115,7 +115,7 @@ typedef enum {
   RKNN_TENSOR_QNT_MAX = 3,
 } rknn_tensor_qnt_type;
 
-/* Names of a type, a quantization and a format, as logs of programs print them. */
+/* Names of a type, a quantization and a format, as printed in program logs. */
 static inline const char *get_type_string(rknn_tensor_type type) {
   static const char *const names[] = {"FP32",  "FP16",   "INT8",  "UINT8", "INT16", "UINT16",
                                       "INT32", "UINT32", "INT64", "BOOL",  "INT4",  "BF16"};
@@ -152,7 +152,7 @@ typedef enum {
   RKNN_FLAG_MEMORY_TRY_ALLOC_SRAM = 4,
 } rknn_mem_alloc_flags;
 
-/* Where memory is from. */
+/* Origin of memory. */
 typedef enum {
   RKNN_TENSOR_MEMORY_FLAGS_ALLOC_INSIDE = 1,
   RKNN_TENSOR_MEMORY_FLAGS_FROM_FD = 2,
@@ -205,13 +205,13 @@ typedef struct {
   uint32_t n_dims;
 } rknn_input_range;
 
-/* A table of a run as text: address and length. */
+/* A run's performance table as text: address and length. */
 typedef struct {
   char *perf_data;
   uint64_t data_len;
 } rknn_perf_detail;
 
-/* How long the last run took, microseconds of this machine. */
+/* Duration of the last run, in microseconds of this machine. */
 typedef struct {
   int64_t run_duration;
 } rknn_perf_run;
@@ -237,7 +237,7 @@ typedef struct {
   char string[1024];
 } rknn_custom_string;
 
-/* Memory of the board: address in this process, physical address, descriptor or -1, size in bytes. */
+/* Board memory: address in this process, physical address, descriptor or -1, size in bytes. */
 typedef struct {
   void *virt_addr;
   uint64_t phys_addr;
@@ -277,7 +277,7 @@ typedef struct {
   uint8_t reserved[112];
 } rknn_init_extend;
 
-/* What rknn_run takes. */
+/* Arguments of rknn_run. */
 typedef struct {
   uint64_t frame_id;
   int32_t non_block;
@@ -290,7 +290,8 @@ typedef struct {
   uint64_t frame_id;
 } rknn_output_extend;
 
-/* Each returns a code; a sentence on standard error says why it is not RKNN_SUCC. Memory is NULL when there is none. */
+/* Each returns a code; if it is not RKNN_SUCC, a message on standard error gives the reason. Functions that return
+ * memory return NULL on failure. */
 int rknn_init(rknn_context *context, void *model, uint32_t size, uint32_t flag, rknn_init_extend *extend);
 int rknn_dup_context(rknn_context *context_in, rknn_context *context_out);
 int rknn_destroy(rknn_context context);

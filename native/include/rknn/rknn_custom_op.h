@@ -1,4 +1,4 @@
-/* Ops of a program's own in RKNN models: the structures and calls of the public reference, in our own words.
+/* Custom ops in RKNN models: the structures and calls of the public reference, in our own words.
  *
  * Source: RKNN C API Reference (2.3.2), https://github.com/airockchip/rknn-toolkit2
  * Emulator: numbers and lengths that the reference does not print.
@@ -15,13 +15,13 @@ extern "C" {
 #define RKNN_CUSTOM_OP_MAX_STR_LEN 64
 #define RKNN_CUSTOM_OP_MAX_VALUE_LEN 32
 #define RKNN_CSTOP_PLUGIN_PREFIX "librkcst_"
-/* Before the entry of a plug-in: its name is seen where names are hidden by default. */
+/* Put this before a plug-in's entry point: it exports the name even if names are hidden by default. */
 #define RKNN_CUSTOM_OP_EXPORT __attribute__((visibility("default")))
 
-/* Where the callbacks of an op run. */
+/* Where an op's callbacks run. */
 typedef enum {
   RKNN_TARGET_TYPE_CPU = 1,
-  RKNN_TARGET_TYPE_GPU = 2, /* there is none: its callbacks run on the CPU, and gpu_ctx is NULL */
+  RKNN_TARGET_TYPE_GPU = 2, /* not emulated: the callbacks run on the CPU, and gpu_ctx is NULL */
   RKNN_TARGET_TYPE_MAX,
 } rknn_target_type;
 
@@ -48,7 +48,7 @@ typedef struct {
   rknn_tensor_mem mem;
 } rknn_custom_op_tensor;
 
-/* An attribute of a node; n_elems is 0 for one that the node does not set. */
+/* An attribute of a node; n_elems is 0 if the node does not set it. */
 typedef struct {
   char name[RKNN_MAX_NAME_LEN];
   rknn_tensor_type dtype;
@@ -76,7 +76,7 @@ typedef struct {
   int (*destroy)(rknn_custom_op_context *op_ctx);
 } rknn_custom_op;
 
-/* The entry of a plug-in, librkcst_NAME.so: one op a library. */
+/* The entry point of a plug-in, librkcst_NAME.so: one op per library. */
 typedef rknn_custom_op *(*get_custom_op_func)(void);
 
 int rknn_register_custom_ops(rknn_context ctx, rknn_custom_op op[], uint32_t custom_op_num);

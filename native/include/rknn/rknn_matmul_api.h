@@ -1,8 +1,8 @@
-/* Products of matrices on the NPU: names, structures and calls of the public reference, in our own words.
+/* Matrix products on the NPU: names, structures and calls of the public reference, in our own words.
  *
  * Source: RKNN C API Reference (2.3.2), https://github.com/airockchip/rknn-toolkit2
- * Emulator: the fields of the structures, and numbers that the reference does not print. tools/abi.py makes
- * rknn_api/types.py of it.
+ * Emulator: the fields of the structures, and numbers that the reference does not print. tools/abi.py generates
+ * rknn_api/types.py from it.
  */
 #ifndef _RKNN_MATMUL_API_H
 #define _RKNN_MATMUL_API_H
@@ -32,7 +32,7 @@ typedef enum {
   RKNN_INT8_MM_INT4_TO_FLOAT16 = 15,
 } rknn_matmul_type;
 
-/* How the numbers of B are quantized: one scale for all, one a column, or one for group_size rows of a column. */
+/* How the numbers of B are quantized: one scale for all, one per column, or one for group_size rows of a column. */
 typedef enum {
   RKNN_QUANT_TYPE_PER_LAYER_SYM = 0,
   RKNN_QUANT_TYPE_PER_LAYER_ASYM = 1,
@@ -49,7 +49,7 @@ typedef enum {
   RKNN_MM_LAYOUT_TP_NORM = 2,
 } rknn_matmul_layout;
 
-/* The name of a type, as logs of programs print it. */
+/* The name of a type, as printed in program logs. */
 static inline const char *get_matmul_type_string(rknn_matmul_type type) {
   switch (type) {
 #define RKNN_MATMUL_NAME(name) \
@@ -111,7 +111,7 @@ typedef struct {
   rknn_matmul_tensor_attr C;
 } rknn_matmul_io_attr;
 
-/* Scales and zero points of the matrix that name names, one or one a column. */
+/* Scales and zero points of the matrix given by name: a single one, or one per column. */
 typedef struct {
   char name[RKNN_MAX_NAME_LEN];
   float *scale;

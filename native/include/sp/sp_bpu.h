@@ -1,9 +1,9 @@
-/* A model with one picture as its input, of RDK boards in C: libspcdev, on hbDNN.
+/* A model with one picture as its input, for RDK boards in C: libspcdev, built on hbDNN.
  *
- * A function returns 0, or -1. A program sets output_tensor before it predicts.
+ * Functions return 0, or -1. Set output_tensor before predicting.
  *
- * Source: RDK documentation, C multimedia interface, BPU, https://github.com/HorizonRDK/rdk_x3_doc; structures and numbers
- * as https://github.com/D-Robotics/x5-hobot-spdev has them (Apache 2.0).
+ * Source: RDK documentation, C multimedia interface, BPU, https://github.com/HorizonRDK/rdk_x3_doc; structures and
+ * numbers as in https://github.com/D-Robotics/x5-hobot-spdev (Apache 2.0).
  */
 #ifndef HBRT_SP_BPU_H
 #define HBRT_SP_BPU_H
@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-/* What a program scales boxes by. */
+/* Sizes used to scale boxes. */
 typedef struct {
   int32_t m_model_w;
   int32_t m_model_h;
@@ -45,10 +45,10 @@ typedef struct {
   hbDNNTensor *output_tensor;
 } bpu_module;
 
-/* Load a file's first model; NULL where that fails. */
+/* Load a file's first model; NULL on failure. */
 bpu_module *sp_init_bpu_module(const char *model_file_name);
 int32_t sp_release_bpu_module(bpu_module *bpu_handle);
-/* Allocate memory for as many output tensors as the model has, with their properties. */
+/* Allocate memory for all of the model's output tensors, and set their properties. */
 int32_t sp_init_bpu_tensors(bpu_module *bpu_handle, hbDNNTensor *output_tensors);
 int32_t sp_deinit_bpu_tensor(hbDNNTensor *tensor, int32_t len);
 /* Run on a picture of the input's size, without padding, and wait. */

@@ -1,6 +1,6 @@
 /* The display of RDK boards in C: libspcdev. Layers 0 and 1 show frames, 2 and 3 graphics.
  *
- * A function returns 0, or -1.
+ * Functions return 0, or -1.
  *
  * Source: RDK documentation, C multimedia interface, DISPLAY, https://github.com/HorizonRDK/rdk_x3_doc
  */
@@ -18,7 +18,7 @@ void sp_release_display_module(void *obj);
 int32_t sp_start_display(void *obj, int32_t chn, int32_t width, int32_t height);
 int32_t sp_stop_display(void *obj);
 int32_t sp_display_set_image(void *obj, char *addr, int32_t size, int32_t chn);
-/* Draw in a color of ARGB8888, over nothing else when `flush` is 1; a text is in GB 2312. */
+/* Draw in an ARGB8888 color; with `flush` 1, clear the layer first. Text is encoded in GB 2312. */
 int32_t sp_display_draw_rect(void *obj, int32_t x0, int32_t y0, int32_t x1, int32_t y1, int32_t chn, int32_t flush, int32_t color,
                              int32_t line_width);
 int32_t sp_display_draw_string(void *obj, int32_t x, int32_t y, char *str, int32_t chn, int32_t flush, int32_t color,

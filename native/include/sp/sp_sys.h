@@ -1,7 +1,7 @@
-/* Pass frames on from one object of libspcdev to another. A function returns 0, or -1.
+/* Bind libspcdev objects so that frames pass from one to another. Functions return 0, or -1.
  *
- * Source: RDK documentation, C multimedia interface, SYS, https://github.com/HorizonRDK/rdk_x3_doc; the numbers as
- * https://github.com/D-Robotics/x5-hobot-spdev has them (Apache 2.0).
+ * Source: RDK documentation, C multimedia interface, SYS, https://github.com/HorizonRDK/rdk_x3_doc; the numbers as in
+ * https://github.com/D-Robotics/x5-hobot-spdev (Apache 2.0).
  */
 #ifndef HBRT_SP_SYS_H
 #define HBRT_SP_SYS_H

@@ -39,7 +39,7 @@ def test_an_offset_outside_the_window_of_a_gather_is_named_once(program: Path) -
     ended = run(program, "far")
     assert ended.returncode == 0
     assert [line.partition(", which")[0] for line in ended.stderr.splitlines()] == [
-        f"{name}: the offset 120000 lies outside the 64 KiB behind the base"
+        f"{name}: offset 120000 is more than 64 KiB after the base"
         for name in ("IVP_GATHERAN_2X32", "IVP_SCATTERN_2X32")
     ]
 

@@ -1,8 +1,8 @@
 /**
  * hbDNN*: models.
  *
- * Every function returns 0, or a negative status of hb_dnn_status.h, unless it says otherwise. HB_DNN_INVALID_ARGUMENT
- * answers NULL, an index out of range, and whatever does not fit, in every one of them.
+ * Every function returns 0, or a negative status of hb_dnn_status.h, unless stated otherwise. Every function returns
+ * HB_DNN_INVALID_ARGUMENT for NULL, for an index out of range, and for inconsistent arguments.
  * Source: BPU SDK API manual (J5 OE 1.1.77), 9.2; https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
  */
 #ifndef HBRT_DNN_HB_DNN_H
@@ -29,7 +29,7 @@ extern "C" {
 #define HB_DNN_LOG_ERROR 4
 #define HB_DNN_LOG_FATAL 5
 
-/** Opaque handle of the models that one call loaded. Handles may cross threads. */
+/** Opaque handle of the models loaded by one call. Threads may share handles. */
 typedef void *hbPackedDNNHandle_t;
 /** Opaque handle of one model. */
 typedef void *hbDNNHandle_t;
@@ -101,7 +101,7 @@ typedef struct hbDNNQuantiShift {
 typedef struct hbDNNQuantiScale {
   int32_t scaleLen;
   float *scaleData;
-  union { /* the DNN API manual's text spells both in two ways */
+  union { /* both spellings occur in the DNN API manual's text */
     int32_t zeroPointLen;
     int32_t zeropointLen;
   };
@@ -111,7 +111,7 @@ typedef struct hbDNNQuantiScale {
   };
 } hbDNNQuantiScale;
 
-/** The memory layout of a tensor. A caller may change alignedShape and tensorType alone. */
+/** The memory layout of a tensor. A caller may change only alignedShape and tensorType. */
 typedef struct hbDNNTensorProperties {
   hbDNNTensorShape validShape;
   hbDNNTensorShape alignedShape;
@@ -144,9 +144,9 @@ typedef struct hbDNNInferCtrlParam {
   int32_t bpuCoreId; /* hbBPUCore */
   int32_t dspCoreId; /* hbDSPCore */
   int32_t priority;
-  int32_t more; /* 1 when further inferences are to be added to the task */
+  int32_t more; /* 1 if more inferences will be added to the task */
   int64_t customId;
-  union { /* in two spellings, too */
+  union { /* also in two spellings */
     int32_t reserved1;
     int32_t Reserved1;
   };
@@ -156,7 +156,7 @@ typedef struct hbDNNInferCtrlParam {
   };
 } hbDNNInferCtrlParam;
 
-/** Set the manual's defaults: any core, priority LOWEST, nothing more to come. */
+/** Set the manual's defaults: any core, priority LOWEST, no more inferences to come. */
 #define HB_DNN_INITIALIZE_INFER_CTRL_PARAM(param) \
   do {                                            \
     (param)->bpuCoreId = HB_BPU_CORE_ANY;         \
@@ -168,35 +168,38 @@ typedef struct hbDNNInferCtrlParam {
     (param)->reserved2 = 0;                       \
   } while (0)
 
-/** Called in a thread of the runtime when a task has ended. In Python, a function will do as it is. */
+/** Called in a runtime thread when a task has ended. In Python, pass a plain function. */
 typedef void (*hbDNNTaskDoneCb)(hbDNNTaskHandle_t task, int32_t status, void *userdata);
 
-/** Version of the API, and of the emulator. */
+/** Version of the API and of the emulator. */
 const char *hbDNNGetVersion(void);
 
-/** Sentence for a status; valid for the process's life. */
+/** Message for a status; valid for the process's lifetime. */
 const char *hbDNNGetErrorDesc(int32_t errorCode);
 
 /**
  * Load models from files.
- * Returns 0; HB_DNN_CAN_NOT_OPEN_FILE, _INVALID_MODEL, _INCOMPATIBLE_MODEL, _MODEL_NUMBER_EXCEED_LIMIT. One file that is
- * refused leaves nothing loaded.
+ * Returns 0; HB_DNN_CAN_NOT_OPEN_FILE, _INVALID_MODEL, _INCOMPATIBLE_MODEL, _MODEL_NUMBER_EXCEED_LIMIT. If one file is
+ * rejected, none is loaded.
  */
 int32_t hbDNNInitializeFromFiles(hbPackedDNNHandle_t *packedDNNHandle, const char **modelFileNames,
                                  int32_t modelFileCount);
 
-/** Load models from memory. Returns as hbDNNInitializeFromFiles, but for files. */
+/** Load models from memory. Returns the same codes as hbDNNInitializeFromFiles, except those about files. */
 int32_t hbDNNInitializeFromDDR(hbPackedDNNHandle_t *packedDNNHandle, const void **modelData, int32_t *modelDataLengths,
                                int32_t modelDataCount);
 
 /** Release models. Returns 0; HB_DNN_INVALID_PACKED_DNN_HANDLE; HB_DNN_MODEL_IS_RUNNING while a task uses one. */
 int32_t hbDNNRelease(hbPackedDNNHandle_t packedDNNHandle);
 
-/** Names of the models; memory of the runtime, until hbDNNRelease. Returns 0; HB_DNN_INVALID_PACKED_DNN_HANDLE. */
+/**
+ * Names of the models, in runtime memory that is valid until hbDNNRelease. Returns 0;
+ * HB_DNN_INVALID_PACKED_DNN_HANDLE.
+ */
 int32_t hbDNNGetModelNameList(const char ***modelNameList, int32_t *modelNameCount,
                               hbPackedDNNHandle_t packedDNNHandle);
 
-/** Handle of a model, by its name. Returns 0; HB_DNN_INVALID_PACKED_DNN_HANDLE; HB_DNN_INVALID_ARGUMENT. */
+/** Handle of a model, given its name. Returns 0; HB_DNN_INVALID_PACKED_DNN_HANDLE; HB_DNN_INVALID_ARGUMENT. */
 int32_t hbDNNGetModelHandle(hbDNNHandle_t *dnnHandle, hbPackedDNNHandle_t packedDNNHandle, const char *modelName);
 
 /** Number of inputs. Returns 0; HB_DNN_INVALID_DNN_HANDLE. */
@@ -205,43 +208,52 @@ int32_t hbDNNGetInputCount(int32_t *inputCount, hbDNNHandle_t dnnHandle);
 /** Number of outputs. Returns 0; HB_DNN_INVALID_DNN_HANDLE. */
 int32_t hbDNNGetOutputCount(int32_t *outputCount, hbDNNHandle_t dnnHandle);
 
-/** Name of an input; memory of the runtime, until hbDNNRelease. Returns 0; HB_DNN_INVALID_DNN_HANDLE. */
+/** Name of an input, in runtime memory that is valid until hbDNNRelease. Returns 0; HB_DNN_INVALID_DNN_HANDLE. */
 int32_t hbDNNGetInputName(const char **name, hbDNNHandle_t dnnHandle, int32_t inputIndex);
 
-/** Name of an output; memory of the runtime, until hbDNNRelease. Returns 0; HB_DNN_INVALID_DNN_HANDLE. */
+/** Name of an output, in runtime memory that is valid until hbDNNRelease. Returns 0; HB_DNN_INVALID_DNN_HANDLE. */
 int32_t hbDNNGetOutputName(const char **name, hbDNNHandle_t dnnHandle, int32_t outputIndex);
 
-/** What an input looks like in memory; its arrays are memory of the runtime. Returns 0; HB_DNN_INVALID_DNN_HANDLE. */
+/**
+ * Type, shape and memory layout of an input; the arrays are in runtime memory. Returns 0;
+ * HB_DNN_INVALID_DNN_HANDLE.
+ */
 int32_t hbDNNGetInputTensorProperties(hbDNNTensorProperties *properties, hbDNNHandle_t dnnHandle, int32_t inputIndex);
 
-/** What an output looks like in memory; its arrays are memory of the runtime. Returns 0; HB_DNN_INVALID_DNN_HANDLE. */
+/**
+ * Type, shape and memory layout of an output; the arrays are in runtime memory. Returns 0;
+ * HB_DNN_INVALID_DNN_HANDLE.
+ */
 int32_t hbDNNGetOutputTensorProperties(hbDNNTensorProperties *properties, hbDNNHandle_t dnnHandle, int32_t outputIndex);
 
 /**
- * Submit one inference. *taskHandle is NULL for a new task, or a task that awaits more. *output is an array.
- * Returns 0; HB_DNN_INVALID_DNN_HANDLE; HB_DNN_API_USE_ERROR: *taskHandle is not NULL and awaits nothing;
- * HB_DNN_TASK_NUM_EXCEED_LIMIT: 32 are alive; HB_DNN_TASK_BATCH_SIZE_EXCEED_LIMIT.
+ * Submit one inference. *taskHandle is NULL for a new task, or a task that accepts more inferences. *output is an
+ * array. Returns 0; HB_DNN_INVALID_DNN_HANDLE; HB_DNN_API_USE_ERROR: *taskHandle is not NULL and accepts no more
+ * inferences; HB_DNN_TASK_NUM_EXCEED_LIMIT: 32 tasks are alive; HB_DNN_TASK_BATCH_SIZE_EXCEED_LIMIT.
  */
 int32_t hbDNNInfer(hbDNNTaskHandle_t *taskHandle, hbDNNTensor **output, const hbDNNTensor *input,
                    hbDNNHandle_t dnnHandle, hbDNNInferCtrlParam *inferCtrlParam);
 
-/** Submit inferences of regions of images, for models with resizer inputs. Returns as hbDNNInfer. */
+/** Submit inferences on regions of images, for models with resizer inputs. Returns the same codes as hbDNNInfer. */
 int32_t hbDNNRoiInfer(hbDNNTaskHandle_t *taskHandle, hbDNNTensor **output, const hbDNNTensor *input, hbDNNRoi *rois,
                       int32_t roiCount, hbDNNHandle_t dnnHandle, hbDNNInferCtrlParam *inferCtrlParam);
 
 /**
  * Wait for a task. `timeout` is in milliseconds; <= 0 waits forever.
  * Returns 0; HB_DNN_TIMEOUT, and the task keeps running; HB_DNN_RUN_TASK_FAILED; HB_DNN_INVALID_TASK_HANDLE;
- * HB_DNN_API_USE_ERROR: the task still awaits inferences.
+ * HB_DNN_API_USE_ERROR: the task still expects more inferences.
  */
 int32_t hbDNNWaitTaskDone(hbDNNTaskHandle_t taskHandle, int32_t timeout);
 
-/** Release a task, once for each. Returns 0; HB_DNN_INVALID_TASK_HANDLE. Nothing writes to its tensors afterwards. */
+/**
+ * Release a task; call this exactly once per task. Returns 0; HB_DNN_INVALID_TASK_HANDLE. Its tensors are not written
+ * to afterwards.
+ */
 int32_t hbDNNReleaseTask(hbDNNTaskHandle_t taskHandle);
 
 /**
- * Have `callback(task, status, userdata)` called once, when the task has ended; the last one that was set counts.
- * Returns 0; HB_DNN_INVALID_TASK_HANDLE; HB_DNN_INVALID_ARGUMENT when the callback is NULL.
+ * Have `callback(task, status, userdata)` called once when the task has ended; a later call replaces the callback.
+ * Returns 0; HB_DNN_INVALID_TASK_HANDLE; HB_DNN_INVALID_ARGUMENT if the callback is NULL.
  */
 int32_t hbDNNSetTaskDoneCb(hbDNNTaskHandle_t taskHandle, hbDNNTaskDoneCb callback, void *userdata);
 

@@ -1,5 +1,5 @@
 /**
- * hbDNNResize: its own resizer, of the chip before (X3); hbDNNRoiInfer has taken its place. hbDNNGetInputSource.
+ * hbDNNResize: a standalone resizer from the previous chip (X3), superseded by hbDNNRoiInfer. Also hbDNNGetInputSource.
  *
  * Source: RDK DNN API manual (rdk_doc), 4.2; https://d-robotics.github.io/rdk_doc/en/Algorithm_Application/cdev_dnn_api
  * hbDNNGetInputSource: as hobot_dnn calls it, https://github.com/HorizonRDK/hobot_dnn
@@ -13,14 +13,14 @@
 extern "C" {
 #endif
 
-/** The source of an input: memory, regions of an image (hbDNNRoiInfer), a whole image. Emulator: the numbers. */
+/** The source of an input: memory, regions of an image (hbDNNRoiInfer), or a whole image. Emulator: the numbers. */
 typedef enum {
   HB_DNN_INPUT_FROM_DDR = 0,
   HB_DNN_INPUT_FROM_RESIZER = 1,
   HB_DNN_INPUT_FROM_PYRAMID = 2
 } hbDNNInputSource;
 
-/** What fills an input: an hbDNNInputSource. Returns 0; HB_DNN_INVALID_DNN_HANDLE. */
+/** Get what fills an input: an hbDNNInputSource. Returns 0; HB_DNN_INVALID_DNN_HANDLE. */
 int32_t hbDNNGetInputSource(int32_t *inputSource, hbDNNHandle_t dnnHandle, int32_t inputIndex);
 
 /** How a resize task is scheduled. */
@@ -48,7 +48,7 @@ typedef struct hbDNNResizeCtrlParam {
 
 /**
  * Submit one resize of a region of an image; `roi` NULL takes the whole image.
- * Returns 0; HB_DNN_INVALID_ARGUMENT with the rule; HB_DNN_TASK_NUM_EXCEED_LIMIT: 32 are alive.
+ * Returns 0; HB_DNN_INVALID_ARGUMENT, with the violated rule; HB_DNN_TASK_NUM_EXCEED_LIMIT: 32 tasks are alive.
  */
 int32_t hbDNNResize(hbDNNTaskHandle_t *taskHandle, hbDNNTensor *output, const hbDNNTensor *input, const hbDNNRoi *roi,
                     hbDNNResizeCtrlParam *resizeCtrlParam);

@@ -20,7 +20,7 @@ extern "C" {
 #define HB_DSP_VERSION_MINOR 3U
 #define HB_DSP_VERSION_PATCH 3U
 
-/** Opaque task handle; NULL until hbDSPRpc fills it. Handles may cross threads. */
+/** Opaque task handle; NULL until hbDSPRpc fills it. Threads may share handles. */
 typedef void *hbDSPTask_t;
 
 #ifndef HBRT_HB_DSP_CORE
@@ -29,7 +29,7 @@ typedef void *hbDSPTask_t;
 typedef enum { HB_DSP_CORE_ANY = 0, HB_DSP_CORE_0 = 1 << 0, HB_DSP_CORE_1 = 1 << 1 } hbDSPCore;
 #endif
 
-/** Command numbers and their ranges. Ops of one's own have 0x1000 to 0xfffe. */
+/** Command numbers and their ranges. Your own ops use 0x1000 to 0xfffe. */
 typedef enum {
   HB_DSP_RPC_CMD_R_B = 0x0,
   HB_DSP_RPC_CMD_PING = HB_DSP_RPC_CMD_R_B,
@@ -47,7 +47,7 @@ typedef enum {
   HB_DSP_RPC_CMD_BUTT = 0xffff
 } hbDSPRpcCmd;
 
-/** Priorities of tasks, 0 to 255; larger first. */
+/** Task priorities, 0 to 255; larger first. */
 typedef enum {
   HB_DSP_RPC_PRIORITY_LOWEST = 0,
   HB_DSP_RPC_PRIORITY_HIGHEST = 255,
@@ -59,7 +59,7 @@ typedef struct hbDSPRpcCtrlParam {
   int32_t dspCoreId; /* hbDSPCore */
   int32_t rpcCmd;
   int32_t priority;
-  int64_t customId; /* second key of the order: smaller first */
+  int64_t customId; /* second sort key: smaller first */
   int32_t reserved1;
   int32_t reserved2;
 } hbDSPRpcCtrlParam;
@@ -75,19 +75,19 @@ typedef struct hbDSPRpcCtrlParam {
     (param)->reserved2 = 0;                         \
   } while (0)
 
-/** Called in a thread of the runtime when a task has ended. In Python, a function will do as it is. */
+/** Called in a runtime thread when a task has ended. In Python, pass a plain function. */
 typedef void (*hbDSPTaskDoneCb)(hbDSPTask_t task, int32_t status, void *userdata);
 
-/** Version of the API, and of the emulator. */
+/** Version of the API and of the emulator. */
 const char *hbDSPGetVersion(void);
 
-/** Sentence for a status; valid for the process's life. */
+/** Message for a status; valid for the process's lifetime. */
 const char *hbDSPGetErrorDesc(int32_t code);
 
 /**
- * Submit one task. Addresses inside the input block are physical. NULL stands for a block that the op does not need.
+ * Submit one task. Addresses inside the input block are physical. Pass NULL for a block that the op does not need.
  * Returns 0; HB_DSP_INVALID_ARGUMENT, _INVALID_CORE, _INVALID_PRIORITY, _INVALID_ADDRESS, _UNALIGNED_ADDRESS,
- * _TASK_NUM_EXCEED_LIMIT, _NOT_RUNNING, _BOARD_LOST or _FORKED. The wait answers an unknown command.
+ * _TASK_NUM_EXCEED_LIMIT, _NOT_RUNNING, _BOARD_LOST or _FORKED. An unknown command is reported by the wait.
  */
 int32_t hbDSPRpc(hbDSPTask_t *task, hbSysMem *input, hbSysMem *output, hbDSPRpcCtrlParam *rpcCtrlParam);
 
@@ -100,14 +100,14 @@ int32_t hbDSPRpc(hbDSPTask_t *task, hbSysMem *input, hbSysMem *output, hbDSPRpcC
 int32_t hbDSPWaitTaskDone(hbDSPTask_t task, int32_t timeout);
 
 /**
- * Release a task, once for each hbDSPRpc. One that waits for a core is cancelled; the result of one that runs is lost.
- * Returns 0; HB_DSP_INVALID_TASK_HANDLE, _TASK_RELEASED or _FOREIGN_TASK_HANDLE.
+ * Release a task; call this once per hbDSPRpc. A task that waits for a core is cancelled; the result of a running one
+ * is discarded. Returns 0; HB_DSP_INVALID_TASK_HANDLE, _TASK_RELEASED or _FOREIGN_TASK_HANDLE.
  */
 int32_t hbDSPReleaseTask(hbDSPTask_t task);
 
 /**
- * Have `callback(task, status, userdata)` called when the task ends; at once when it has ended.
- * Returns 0; HB_DSP_INVALID_ARGUMENT when the callback is NULL; the codes of hbDSPReleaseTask.
+ * Have `callback(task, status, userdata)` called when the task ends, or immediately if it has ended.
+ * Returns 0; HB_DSP_INVALID_ARGUMENT if the callback is NULL; the codes of hbDSPReleaseTask.
  */
 int32_t hbDSPSetTaskDoneCb(hbDSPTask_t task, hbDSPTaskDoneCb callback, void *userdata);
 

@@ -1,13 +1,13 @@
-/* What a core's vector instructions cost: counts by class, and the model that turns counts into cycles.
+/* The cost of a core's vector instructions: counts by class, and the model that converts counts to cycles.
  *
- * Each IVP intrinsic adds one to a counter of its class, in its own thread; hb_dsp_charge() adds what it is told. The image
- * runtime calls hbrt_cycles_take() when a task ends, hands what it returns to the core's cycle counter
- * (`CycleCounter` of dsp_server/hardware/cycles.py), and adds hbrt_cycles_pending() to that counter where XT_RSR_CCOUNT
- * reads it. Exactly one C or C++ file of a process defines HBRT_CYCLES_DEFINE before it includes this header: the runtime.
- * -DHBRT_NO_CYCLES takes every count out of the code.
+ * Each IVP intrinsic increments a counter of its class, in its own thread; hb_dsp_charge() adds the counts given to it.
+ * When a task ends, the image runtime calls hbrt_cycles_take() and passes the result to the core's cycle counter
+ * (`CycleCounter` of dsp_server/hardware/cycles.py); where XT_RSR_CCOUNT reads that counter, it adds
+ * hbrt_cycles_pending(). Exactly one C or C++ file of a process, the runtime, defines HBRT_CYCLES_DEFINE before
+ * including this header. -DHBRT_NO_CYCLES compiles all counting out.
  *
- * The constants are those of the board's profile; a program without a core has those of hbrt/profiles/j5.toml, which has
- * their sources.
+ * The constants are those of the board's profile; a program without a core uses those of hbrt/profiles/j5.toml, which
+ * gives their sources.
  */
 #ifndef HBRT_CYCLES_H
 #define HBRT_CYCLES_H
@@ -15,24 +15,24 @@
 #include <stdint.h>
 
 enum hbrt_cycles_class {
-  HBRT_CYCLES_LOAD,    /* a vector or a scalar from memory into a vector register */
-  HBRT_CYCLES_STORE,   /* the same way back, flushes of an alignment register too */
+  HBRT_CYCLES_LOAD,    /* a vector or a scalar from memory to a vector register */
+  HBRT_CYCLES_STORE,   /* the reverse, including flushes of an alignment register */
   HBRT_CYCLES_ALU,     /* add, compare, shift, logic, minimum, conversion */
   HBRT_CYCLES_MUL,     /* multiply and multiply-add, integer and float */
-  HBRT_CYCLES_PACK,    /* a wide register into a narrow one */
-  HBRT_CYCLES_SELECT,  /* lanes into other lanes */
-  HBRT_CYCLES_REDUCE,  /* all lanes into one number */
-  HBRT_CYCLES_GATHER,  /* lanes from or to addresses of their own */
+  HBRT_CYCLES_PACK,    /* a wide register to a narrow one */
+  HBRT_CYCLES_SELECT,  /* lanes to other lanes */
+  HBRT_CYCLES_REDUCE,  /* all lanes to one number */
+  HBRT_CYCLES_GATHER,  /* lanes from or to individual addresses */
   HBRT_CYCLES_DIVIDE,  /* quotients, reciprocals and roots */
   HBRT_CYCLES_MOVE,    /* register to register, constants, vector booleans */
-  HBRT_CYCLES_SCALAR,  /* scalar operations that an op charges */
+  HBRT_CYCLES_SCALAR,  /* scalar operations charged by an op */
   HBRT_CYCLES_PRINT,   /* calls of printf */
   HBRT_CYCLES_PRINTED, /* bytes that they print */
-  HBRT_CYCLES_CLASSES  /* how many classes there are */
+  HBRT_CYCLES_CLASSES  /* number of classes */
 };
 
-/* Slots of an instruction, and what operations beside them cost; each loop takes `schedule_milli` thousandths of what its
- * scarcest slot takes. */
+/* Slots of an instruction, and the cost of operations outside the slots; each loop takes `schedule_milli` thousandths
+ * of the time of its scarcest slot. */
 struct hbrt_cycles_model {
   uint64_t slots, memory_slots, store_slots, alu_slots, mul_slots, pack_slots, select_slots, reduce_slots, schedule_milli,
       gather, divide, scalar, print, printed, vector_bits;
@@ -47,7 +47,7 @@ extern "C" {
 #endif
 
 #ifndef HBRT_NO_CYCLES
-/* initial-exec: one load finds it. A library that is loaded late still fits, as the counters take few bytes. */
+/* initial-exec: one load finds it. A library that is loaded late still fits, because the counters take few bytes. */
 #define HBRT_CYCLES_SHARED __attribute__((tls_model("initial-exec"), visibility("default")))
 extern __thread struct hbrt_cycles hbrt_cycles_now HBRT_CYCLES_SHARED;
 extern struct hbrt_cycles_model hbrt_cycles_model __attribute__((visibility("default")));
@@ -63,10 +63,10 @@ struct hbrt_cycles_model hbrt_cycles_model = {5, 2, 1, 2, 1, 1, 1, 1, 1500, 16, 
 #endif
 
 #ifndef HBRT_NO_CYCLES
-/* How many instructions hold `count` operations when each holds `slots` of them. */
+/* Number of instructions for `count` operations, with `slots` of them per instruction. */
 static inline uint64_t hbrt_cycles_over(uint64_t count, uint64_t slots) { return (count + slots - 1) / slots; }
 
-/* The instructions of those counts: the scarcest slot decides. */
+/* The instructions for these counts: the scarcest slot decides. */
 static inline uint64_t hbrt_cycles_bundles(const struct hbrt_cycles *counted) {
   const uint64_t *n = counted->count;
   const struct hbrt_cycles_model *is = &hbrt_cycles_model;
@@ -86,7 +86,7 @@ static inline uint64_t hbrt_cycles_bundles(const struct hbrt_cycles *counted) {
   return issue > most ? issue : most;
 }
 
-/* The cycles of those counts. */
+/* The cycles for these counts. */
 static inline uint64_t hbrt_cycles_of(const struct hbrt_cycles *counted) {
   const uint64_t *n = counted->count;
   const struct hbrt_cycles_model *is = &hbrt_cycles_model;
@@ -96,7 +96,7 @@ static inline uint64_t hbrt_cycles_of(const struct hbrt_cycles *counted) {
 }
 #endif
 
-/* The cycles of what this thread has counted since the last take. */
+/* The cycles for what this thread has counted since the last take. */
 static inline uint64_t hbrt_cycles_pending(void) {
 #ifndef HBRT_NO_CYCLES
   return hbrt_cycles_of(&hbrt_cycles_now);
@@ -105,7 +105,7 @@ static inline uint64_t hbrt_cycles_pending(void) {
 #endif
 }
 
-/* The same, and the counters of this thread begin again at nothing. */
+/* The same, and reset this thread's counters to 0. */
 static inline uint64_t hbrt_cycles_take(void) {
   const uint64_t cycles = hbrt_cycles_pending();
 #ifndef HBRT_NO_CYCLES
@@ -114,17 +114,17 @@ static inline uint64_t hbrt_cycles_take(void) {
   return cycles;
 }
 
-/* Operations on each vector of a loop, by the slot that they take. */
+/* Operations on each vector of a loop, by the slot they use. */
 struct hb_dsp_operations {
   uint32_t load, store, alu, mul, pack, select, reduce, gather, divide, move, scalar;
 };
 
-/* Charge a loop in plain C, which counts nothing by itself: what it does on each vector, of
- * 512 bits or what the board's profile says.
+/* Charge a loop in plain C, which is not counted otherwise: the operations on each vector, of
+ * 512 bits or the profile's vector width.
  *
  *     hb_dsp_charge(count, 32, (struct hb_dsp_operations){.load = 1, .alu = 2, .store = 1});
  *
- * bits: of an element, 8, 16, 32 or 64. A board's compiler has no such call, and its counter needs none: there,
+ * bits: element size, 8, 16, 32 or 64. Board compilers lack this call, and the board's counter does not need it: there,
  * #define hb_dsp_charge(...).
  */
 static inline void hb_dsp_charge(uint64_t elements, uint32_t bits, struct hb_dsp_operations on_each) {

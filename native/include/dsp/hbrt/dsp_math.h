@@ -1,8 +1,8 @@
-/* The tables that the guide's vecmaxf and vecexpf_max take from the vendors' dsp_math library.
+/* The tables that the guide's vecmaxf and vecexpf_max take from the vendor's dsp_math library.
  *
- * Source: DSP development guide (J5 OE), 10.2.3.3.2, for the names, and for the scheme in which vecexpf_max adds up
- * the polynomial. The coefficients are our own fit: 2^x on [0, 1], degree 6, exact at both ends, relative error
- * 1.4e-8 in single precision.
+ * Source: DSP development guide (J5 OE), 10.2.3.3.2, for the names, and for vecexpf_max's evaluation scheme of the
+ * polynomial. The coefficients are our own fit: 2^x on [0, 1], degree 6, exact at both ends, relative error 1.4e-8 in
+ * single precision.
  */
 #ifndef HBRT_DSP_MATH_H
 #define HBRT_DSP_MATH_H
@@ -19,10 +19,10 @@ union ufloat32uint32 {
 HBRT_TABLE union ufloat32uint32 plus_inff = {0x7f800000};
 HBRT_TABLE union ufloat32uint32 minus_inff_ = {0xff800000};
 
-/* The arguments between which expf is neither 0 nor infinite: -103.2789 and 88.72284. */
+/* Between these arguments, expf is neither 0 nor infinite: -103.2789 and 88.72284. */
 HBRT_TABLE union ufloat32uint32 expfminmax[2] = {{0xc2ce8ed0}, {0x42b17218}};
 
-/* 1 / ln(2) with 30 bits behind the point. */
+/* 1 / ln(2) with 30 fractional bits. */
 HBRT_TABLE int32_t invln2_Q30 = 1549082005;
 
 /* 2^x on [0, 1]: the coefficients of x^6 to x^0. */

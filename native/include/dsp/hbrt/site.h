@@ -1,7 +1,7 @@
-/* Where a call stands: the headers of the runtime hand file and line of each call to it, as one string.
+/* The place of a call: the runtime's headers pass file and line of each call to it, as one string.
  *
- * The functions are there under their own names as well, for pointers to them and for code that was built without these
- * headers; the runtime then finds the place by the return address, which takes longer.
+ * The functions also exist under their own names, for function pointers and for code built without these headers; the
+ * runtime then finds the place from the return address, which takes longer.
  */
 #ifndef HBRT_SITE_H
 #define HBRT_SITE_H

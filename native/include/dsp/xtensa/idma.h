@@ -1,12 +1,13 @@
 /* iDMA: copies between DDR and TCM that continue while the core computes.
  *
- * A copy returns a handle of 1 or more, or a negative code (xvGetErrorInfo has the sentence). idma_desc_done polls it.
- * The bytes move when the copy is found done, so that a program that does not wait sees the old bytes.
+ * A copy returns a handle of 1 or more, or a negative code (xvGetErrorInfo returns the message). idma_desc_done polls
+ * it. The bytes move when the copy is found done, so a program that does not wait sees the old bytes.
  * With IDMA_USE_MULTICHANNEL defined before this header is included, each call takes the channel as its first argument.
  *
- * Source: Halide, the Xtensa runtime, and ExecuTorch, the Cadence kernels, for the calls' shapes and the constants' names,
- * https://github.com/halide/Halide/blob/xtensa-codegen/src/runtime/xtensa_dma.cpp, https://github.com/pytorch/executorch/tree/main/backends/cadence;
- * DSP development guide (J5 OE), 10.2.3.3.6, for IDMA_COPY. Emulator: values, and that the set-up calls only check.
+ * Source: Halide's Xtensa runtime and ExecuTorch's Cadence kernels, for the calls' signatures and the constants' names,
+ * https://github.com/halide/Halide/blob/xtensa-codegen/src/runtime/xtensa_dma.cpp,
+ * https://github.com/pytorch/executorch/tree/main/backends/cadence; DSP development guide (J5 OE), 10.2.3.3.6, for
+ * IDMA_COPY. Emulator: the values, and the set-up calls, which only check their arguments.
  */
 #ifndef HBRT_XTENSA_IDMA_H
 #define HBRT_XTENSA_IDMA_H
@@ -34,13 +35,13 @@ HBRT_BEGIN
 int32_t hbrt_idma_copy(const char *site, void *dst, const void *src, size_t size, int32_t flags);
 int32_t hbrt_idma_copy_2d(const char *site, void *dst, const void *src, size_t row_bytes, int32_t flags,
                           uint32_t rows, uint32_t src_pitch, uint32_t dst_pitch);
-/* dst and src point to the addresses, as those of 64-byte descriptors do. */
+/* dst and src point to the addresses, like those in 64-byte descriptors. */
 int32_t hbrt_idma_copy_3d(const char *site, void *dst, void *src, uint32_t flags, size_t row_bytes, uint32_t rows,
                           uint32_t tiles, uint32_t src_row_pitch, uint32_t dst_row_pitch, uint32_t src_tile_pitch,
                           uint32_t dst_tile_pitch);
-/* 1 when the copy is done and its bytes have moved, else 0; the task fails for a handle that no copy has set. */
+/* 1 if the copy is done and its bytes have moved, else 0; the task fails for a handle that no copy returned. */
 int32_t hbrt_idma_desc_done(const char *site, int32_t handle);
-/* How many copies are under way. */
+/* Number of copies in flight. */
 int32_t hbrt_idma_buffer_status(const char *site);
 /* Wait for all copies. */
 idma_status_t hbrt_idma_hw_wait_all(const char *site);
@@ -77,10 +78,10 @@ HBRT_END
 #define idma_hw_wait_all() hbrt_idma_hw_wait_all(HBRT_SITE)
 #define idma_sleep() ((void)hbrt_idma_buffer_status(HBRT_SITE))
 #endif
-/* The channel is there in either build. */
+/* The channel argument exists in both builds. */
 #define idma_copy_3d_desc64(channel, ...) ((void)(channel), hbrt_idma_copy_3d(HBRT_SITE, __VA_ARGS__))
 
-/* Used without a semicolon, as in the guide: a flat copy, its handle into ret. The source comes first. */
+/* Used without a semicolon, as in the guide: a flat copy; its handle goes to ret. The source comes first. */
 #ifndef IDMA_COPY
 #define IDMA_COPY(ret, src, dst, size) \
   { (ret) = hbrt_idma_copy(HBRT_SITE, dst, src, size, DESC_NOTIFY_W_INT); }

@@ -1,7 +1,7 @@
-/* What the image's template takes from the RTOS: the clock and the system timer.
+/* The parts of the RTOS used by the image template: the clock and the system timer.
  *
  * Source: DSP development guide (J5 OE), 10.2.3.3.5, for the calls. Emulator: there is no tick; modelled cycles stay at
- * 648 MHz, whatever clock is set.
+ * 648 MHz regardless of the clock set.
  */
 #ifndef HBRT_XTENSA_XOS_H
 #define HBRT_XTENSA_XOS_H

@@ -1,4 +1,4 @@
-/** Memory by the name of the boards before, for programs that look in /usr/include/hobot itself. */
+/** Memory under the earlier boards' names, for programs that include from /usr/include/hobot itself. */
 #ifndef HBRT_HOBOT_HB_SYS_H
 #define HBRT_HOBOT_HB_SYS_H
 

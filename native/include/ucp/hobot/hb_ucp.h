@@ -1,5 +1,5 @@
 /**
- * hbUCP*: tasks of the S series. hbDNNInferV2 and hbDSPRpcV2 make one, hbUCPSubmitTask queues it.
+ * hbUCP*: tasks of the S series. hbDNNInferV2 and hbDSPRpcV2 create one, hbUCPSubmitTask queues it.
  *
  * Every function returns 0, or a negative status of hb_ucp_status.h.
  * Source: S100 OE documentation (3.5.0), UCP API reference, https://toolchain.d-robotics.cc
@@ -13,13 +13,13 @@
 extern "C" {
 #endif
 
-/** A task, until hbUCPReleaseTask. */
+/** A task; valid until hbUCPReleaseTask. */
 typedef void *hbUCPTaskHandle_t;
 
-/** Priorities of tasks; larger first. 254 preempts ordinary tasks, 255 these as well. */
+/** Task priorities; larger first. 254 preempts ordinary tasks; 255 preempts 254 as well. */
 typedef enum { HB_UCP_PRIORITY_LOWEST = 0, HB_UCP_PRIORITY_HIGHEST = 255 } hbUCPTaskPriority;
 
-/** What may run a task, ORed; HB_UCP_CORE_ANY stands alone. */
+/** Processors that may run a task, ORed; HB_UCP_CORE_ANY must be used alone. */
 #define HB_UCP_CORE_ANY 0ULL
 #define HB_UCP_BPU_CORE_0 (1ULL << 0)
 #define HB_UCP_BPU_CORE_1 (1ULL << 1)
@@ -34,7 +34,7 @@ typedef enum { HB_UCP_PRIORITY_LOWEST = 0, HB_UCP_PRIORITY_HIGHEST = 255 } hbUCP
 /** How a task is scheduled. */
 typedef struct hbUCPSchedParam {
   int32_t priority; /* 0..255 */
-  int64_t customId; /* smaller first, among those of one priority */
+  int64_t customId; /* smaller first, among tasks of the same priority */
   uint64_t backend; /* HB_UCP_..._CORE_... */
   uint32_t deviceId;
 } hbUCPSchedParam;
@@ -48,7 +48,7 @@ typedef struct hbUCPSchedParam {
     (param)->deviceId = 0;                      \
   } while (0)
 
-/** Called in a thread of the runtime when a task has ended. */
+/** Called in a runtime thread when a task has ended. */
 typedef void (*hbUCPTaskDoneCb)(hbUCPTaskHandle_t taskHandle, int32_t status, void *userData);
 
 /** Version of the runtime. */
@@ -57,19 +57,28 @@ const char *hbUCPGetVersion(void);
 /** Name of the chip: "S100". */
 const char *hbUCPGetSocName(void);
 
-/** Sentence for a status; valid for the process's life. */
+/** Message for a status; valid for the process's lifetime. */
 const char *hbUCPGetErrorDesc(int32_t errorCode);
 
-/** Queue a task. Returns 0; HB_DNN_API_USE_ERROR when it was submitted before, or holds nothing; as hbDNNInfer, hbDSPRpc. */
+/**
+ * Queue a task. Returns 0; HB_DNN_API_USE_ERROR if it was already submitted, or is empty; the codes of hbDNNInfer and
+ * hbDSPRpc.
+ */
 int32_t hbUCPSubmitTask(hbUCPTaskHandle_t taskHandle, hbUCPSchedParam *schedParam);
 
-/** Wait for a task. `timeout` is in milliseconds; <= 0 waits forever. Returns 0; HB_DNN_TIMEOUT; what the task came to. */
+/**
+ * Wait for a task. `timeout` is in milliseconds; <= 0 waits forever. Returns 0; HB_DNN_TIMEOUT; or the task's
+ * result.
+ */
 int32_t hbUCPWaitTaskDone(hbUCPTaskHandle_t taskHandle, int32_t timeout);
 
-/** Release a task, once for each. */
+/** Release a task; call this once per task. */
 int32_t hbUCPReleaseTask(hbUCPTaskHandle_t taskHandle);
 
-/** Have `callback(taskHandle, status, userData)` called when the task has ended; set it before hbUCPSubmitTask or after. */
+/**
+ * Have `callback(taskHandle, status, userData)` called when the task has ended; set it before or after
+ * hbUCPSubmitTask.
+ */
 int32_t hbUCPSetTaskDoneCb(hbUCPTaskHandle_t taskHandle, hbUCPTaskDoneCb callback, void *userData);
 
 #ifdef __cplusplus

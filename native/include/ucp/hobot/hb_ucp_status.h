@@ -1,4 +1,7 @@
-/** Statuses of hbUCP*: those of the memory, the models and the DSP behind it. Emulator: the vendor's numbers are not public. */
+/**
+ * Statuses of hbUCP*: those of the underlying memory, model and DSP calls. Emulator: the vendor's numbers are not
+ * public.
+ */
 #ifndef HBRT_HOBOT_HB_UCP_STATUS_H
 #define HBRT_HOBOT_HB_UCP_STATUS_H
 

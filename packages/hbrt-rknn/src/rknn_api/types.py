@@ -58,7 +58,7 @@ class RknnStatus(IntEnum):
 
 
 class RknnFlag(IntFlag):
-    """Flags of rknn_init; the last one is of rknn_create_mem2."""
+    """Flags of rknn_init; the last one belongs to rknn_create_mem2."""
 
     RKNN_FLAG_PRIOR_HIGH = 0x0
     RKNN_FLAG_PRIOR_MEDIUM = 0x1
@@ -167,7 +167,7 @@ class rknn_mem_alloc_flags(IntFlag):
 
 
 class rknn_tensor_mem_flags(IntEnum):
-    """Where memory is from."""
+    """Origin of memory."""
 
     RKNN_TENSOR_MEMORY_FLAGS_ALLOC_INSIDE = 1
     RKNN_TENSOR_MEMORY_FLAGS_FROM_FD = 2
@@ -184,7 +184,7 @@ class rknn_mem_sync_mode(IntEnum):
 
 
 class rknn_target_type(IntEnum):
-    """Where the callbacks of an op run."""
+    """Where an op's callbacks run."""
 
     RKNN_TARGET_TYPE_CPU = 1
     RKNN_TARGET_TYPE_GPU = 2
@@ -210,7 +210,7 @@ class rknn_matmul_type(IntEnum):
 
 
 class rknn_matmul_quant_type(IntEnum):
-    """How the numbers of B are quantized: one scale for all, one a column, or one for group_size rows of a column."""
+    """How the numbers of B are quantized: one scale for all, one per column, or one for group_size rows of a column."""
 
     RKNN_QUANT_TYPE_PER_LAYER_SYM = 0
     RKNN_QUANT_TYPE_PER_LAYER_ASYM = 1
@@ -300,7 +300,7 @@ class rknn_input_range(CStructure):
 
 @structure
 class rknn_perf_detail(CStructure):
-    """A table of a run as text: address and length."""
+    """A run's performance table as text: address and length."""
 
     perf_data: void_p
     data_len: uint64_t
@@ -308,7 +308,7 @@ class rknn_perf_detail(CStructure):
 
 @structure
 class rknn_perf_run(CStructure):
-    """How long the last run took, microseconds of this machine."""
+    """Duration of the last run, in microseconds of this machine."""
 
     run_duration: int64_t
 
@@ -342,7 +342,7 @@ class rknn_custom_string(CStructure):
 
 @structure
 class rknn_tensor_mem(TensorMem, CStructure):
-    """Memory of the board: address in this process, physical address, descriptor or -1, size in bytes."""
+    """Board memory: address in this process, physical address, descriptor or -1, size in bytes."""
 
     virt_addr: void_p
     phys_addr: uint64_t
@@ -390,7 +390,7 @@ class rknn_init_extend(CStructure):
 
 @structure
 class rknn_run_extend(CStructure):
-    """What rknn_run takes."""
+    """Arguments of rknn_run."""
 
     frame_id: uint64_t
     non_block: int32_t
@@ -434,7 +434,7 @@ class rknn_custom_op_tensor(CStructure):
 
 @structure
 class rknn_custom_op_attr(CStructure):
-    """An attribute of a node; n_elems is 0 for one that the node does not set."""
+    """An attribute of a node; n_elems is 0 if the node does not set it."""
 
     name: Charx256
     dtype: int32_t
@@ -508,7 +508,7 @@ class rknn_matmul_io_attr(CStructure):
 
 @structure
 class rknn_quant_params(CStructure):
-    """Scales and zero points of the matrix that name names, one or one a column."""
+    """Scales and zero points of the matrix given by name: a single one, or one per column."""
 
     name: Charx256
     scale: void_p
@@ -518,4 +518,4 @@ class rknn_quant_params(CStructure):
 
 
 get_custom_op_func = CFUNCTYPE(POINTER(rknn_custom_op))
-"""The entry of a plug-in, librkcst_NAME.so: one op a library."""
+"""The entry point of a plug-in, librkcst_NAME.so: one op per library."""

@@ -1,8 +1,8 @@
 /**
- * NDArray and TShape: tensors as a layer sees them, by the members that the DSP guide's softmax uses (10.2.3.2).
+ * NDArray and TShape: tensors as a layer sees them, with the members used by the DSP guide's softmax (10.2.3.2).
  *
  * Source: https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html
- * Emulator: Type, PhyAddr, and every other member than CanonicalAxis, Shape, Size, Reshape, [] and RawData.
+ * Emulator: Type, PhyAddr, and all other members except CanonicalAxis, Shape, Size, Reshape, [] and RawData.
  */
 #ifndef HBRT_DNN_PLUGIN_HB_DNN_NDARRAY_H
 #define HBRT_DNN_PLUGIN_HB_DNN_NDARRAY_H
@@ -51,11 +51,12 @@ class NDArray {
   NDArray(void *data, uint64_t phyAddr, int32_t type, TShape shape)
       : data_(static_cast<uint8_t *>(data)), phyAddr_(phyAddr), type_(type), shape_(std::move(shape)) {}
 
-  /** An axis counted from the front: -1 is the last. Throws std::out_of_range when there is no such axis. */
+  /** An axis counted from the front: -1 is the last. Throws std::out_of_range if the axis is out of range. */
   uint32_t CanonicalAxis(int32_t axis) const {
     const int32_t count = static_cast<int32_t>(shape_.size());
     if (axis < -count || axis >= count)
-      throw std::out_of_range("the axis " + std::to_string(axis) + " is none of " + std::to_string(count));
+      throw std::out_of_range("axis " + std::to_string(axis) + " is out of range for " + std::to_string(count) +
+                              " dimensions");
     return static_cast<uint32_t>(axis < 0 ? axis + count : axis);
   }
 
@@ -64,18 +65,18 @@ class NDArray {
   /** Number of elements. */
   uint32_t Size() const { return shape_.Size(); }
 
-  /** The same memory in another shape. Throws std::invalid_argument for another number of elements. */
+  /** The same memory in another shape. Throws std::invalid_argument if the number of elements differs. */
   NDArray Reshape(const TShape &shape) const {
     if (shape.Size() != Size())
-      throw std::invalid_argument("a tensor of " + std::to_string(Size()) + " elements cannot be seen as " +
+      throw std::invalid_argument("a tensor of " + std::to_string(Size()) + " elements cannot be reshaped to " +
                                   std::to_string(shape.Size()));
     return NDArray(data_, phyAddr_, type_, shape);
   }
 
-  /** The sub-array at an index of the first dimension. Throws std::out_of_range when there is none. */
+  /** The sub-array at an index of the first dimension. Throws std::out_of_range if the index is out of range. */
   NDArray operator[](size_t index) const {
     if (!shape_.size() || index >= shape_[0])
-      throw std::out_of_range("the index " + std::to_string(index) + " is outside the first dimension");
+      throw std::out_of_range("index " + std::to_string(index) + " is out of range for the first dimension");
     TShape rest(std::vector<uint32_t>(shape_.begin() + 1, shape_.end()));
     const size_t offset = index * rest.Size() * ElementBytes();
     return NDArray(data_ + offset, phyAddr_ ? phyAddr_ + offset : 0, type_, rest);
@@ -87,13 +88,13 @@ class NDArray {
     return reinterpret_cast<Element *>(data_);
   }
 
-  /** Physical address of the first element: what a parameter structure of a DSP op takes. */
+  /** Physical address of the first element, as expected in parameter structures of DSP ops. */
   uint64_t PhyAddr() const { return phyAddr_; }
 
   /** hbDNNDataType. */
   int32_t Type() const { return type_; }
 
-  /** Bytes of an element. Throws std::invalid_argument for a type whose elements are no whole bytes. */
+  /** Bytes of an element. Throws std::invalid_argument for types whose elements are not whole bytes. */
   size_t ElementBytes() const {
     switch (type_) {
       case HB_DNN_TENSOR_TYPE_S8:
@@ -112,7 +113,7 @@ class NDArray {
       case HB_DNN_TENSOR_TYPE_U64:
         return 8;
       default:
-        throw std::invalid_argument("elements of type " + std::to_string(type_) + " have no whole bytes");
+        throw std::invalid_argument("elements of type " + std::to_string(type_) + " are not whole bytes");
     }
   }
 

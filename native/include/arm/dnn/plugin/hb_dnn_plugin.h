@@ -1,9 +1,9 @@
 /**
- * hbDNNRegisterLayerCreator: has a Layer run the nodes of an op type, in models that are already loaded too.
+ * hbDNNRegisterLayerCreator: have a Layer run the nodes of an op type, including in models that are already loaded.
  *
  * Source: BPU SDK API manual (J5 OE 1.1.77), 9.2.3.6;
  * https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
- * Emulator: the creator, a function without arguments that gives a new layer.
+ * Emulator: the creator, a function without arguments that returns a new layer.
  */
 #ifndef HBRT_DNN_PLUGIN_HB_DNN_PLUGIN_H
 #define HBRT_DNN_PLUGIN_HB_DNN_PLUGIN_H
@@ -16,7 +16,7 @@
 
 #include "hb_dnn_layer.h"
 
-/** Gives a new layer, which the runtime deletes. */
+/** Returns a new layer, which the runtime deletes. */
 typedef hobot::dnn::Layer *(*hbDNNLayerCreator)();
 
 namespace hobot {
@@ -28,7 +28,7 @@ inline std::string &Why() {
   return text;
 }
 
-/** Run what may throw: nothing leaves by an exception, since C calls. */
+/** Run code that may throw. No exception may escape, because the callers are in C. */
 template <typename Result, typename Call>
 Result Guarded(Result failed, Call call) {
   try {
@@ -37,7 +37,7 @@ Result Guarded(Result failed, Call call) {
   } catch (const std::exception &error) {
     Why() = error.what();
   } catch (...) {
-    Why() = "it threw what is no std::exception";
+    Why() = "it threw an object that is not a std::exception";
   }
   return failed;
 }
@@ -50,7 +50,7 @@ inline TensorType TypeOf(const hbrtArray &array) {
   return type;
 }
 
-/** Views of arrays, with NULL for those that are left out. */
+/** Views of arrays, with NULL for omitted ones. */
 class Blobs {
  public:
   Blobs(const hbrtArray *arrays, int32_t count) {
@@ -93,7 +93,8 @@ inline int32_t InferShape(void *layer, const hbrtArray *bottom, int32_t bottomCo
     if (int32_t status = static_cast<Layer *>(layer)->InferShape(in, out)) return status;
     for (int32_t at = 0; at < topCount; ++at) {
       const TensorType &type = out.at(static_cast<size_t>(at));
-      if (type.shape.size() > HB_DNN_TENSOR_MAX_DIMENSIONS) throw std::length_error("an output has over 8 dimensions");
+      if (type.shape.size() > HB_DNN_TENSOR_MAX_DIMENSIONS)
+        throw std::length_error("an output has more than 8 dimensions");
       top[at].type = type.type;
       top[at].numDimensions = static_cast<int32_t>(type.shape.size());
       for (size_t dimension = 0; dimension < type.shape.size(); ++dimension)
@@ -117,7 +118,7 @@ inline const char *LastWhy() { return Why().empty() ? nullptr : Why().c_str(); }
 }  // namespace dnn
 }  // namespace hobot
 
-/** Returns 0; HB_DNN_INVALID_ARGUMENT when the type is no name, or the creator is NULL. */
+/** Returns 0; HB_DNN_INVALID_ARGUMENT if the type name is invalid, or the creator is NULL. */
 inline int32_t hbDNNRegisterLayerCreator(const char *layerType, hbDNNLayerCreator layerCreator) {
   namespace functions = hobot::dnn::hbrt;
   const hbrtLayer layer = {functions::Create,     functions::Destroy, functions::SetUp,

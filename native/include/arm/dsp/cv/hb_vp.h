@@ -31,7 +31,7 @@ typedef enum {
   HB_DSP_RPC_CMD_CV_WARP_PERSPECTIVE = 0x818
 } hbDSPCvCmd;
 
-/** What the channels of an image mean. No CV op takes those of YUV444 and YUV420. */
+/** Meaning of an image's channels. No CV op accepts YUV444 or YUV420. */
 typedef enum {
   HB_VP_IMAGE_FORMAT_Y = 1,
   HB_VP_IMAGE_FORMAT_NV12 = 2,
@@ -42,7 +42,7 @@ typedef enum {
   HB_VP_IMAGE_FORMAT_YUV420 = 7
 } hbVPImageFormat;
 
-/** Element type and channels of a plane; the last two are those of a remap's map. */
+/** Element type and channel count of a plane; the last two are those of a remap's map. */
 typedef enum {
   HB_VP_IMAGE_TYPE_U8C1 = 1,
   HB_VP_IMAGE_TYPE_U8C3 = 2,
@@ -53,7 +53,7 @@ typedef enum {
   HB_VP_IMAGE_TYPE_F32C2 = 7
 } hbVPImageType;
 
-/** What lies outside an image. */
+/** Treatment of pixels outside an image. */
 typedef enum {
   HB_VP_BORDER_CONSTANT = 0,
   HB_VP_BORDER_REPLICATE = 1
@@ -72,7 +72,7 @@ typedef enum {
   HB_VP_NORM_L2 = 2
 } hbVPNormType;
 
-/** What becomes of a pixel at a threshold. */
+/** How a threshold changes a pixel. */
 typedef enum {
   HB_VP_THRESH_BINARY = 0,
   HB_VP_THRESH_BINARY_INV = 1,

@@ -2,8 +2,8 @@
  * Parameter structures of the packaged NN ops: what a program writes into the input block of hbDSPRpc.
  *
  * Addresses are physical. docs/nn-ops.md and docs/pointcloud.md have each op's rules and formulas.
- * A header of its own: the manual's listings declare hbDSPSoftmaxParam themselves.
- * Emulator: all but hbDSPSoftmaxParam is its choice.
+ * This is a separate header because the manual's listings declare hbDSPSoftmaxParam themselves.
+ * Emulator: everything except hbDSPSoftmaxParam.
  */
 #ifndef HBRT_DSP_NN_HB_DSP_NN_H
 #define HBRT_DSP_NN_HB_DSP_NN_H
@@ -28,21 +28,21 @@
 
 /** Input block of softmax (0x400), 16 bytes: data_size at 0, 4 bytes of padding, input at 8. */
 typedef struct {
-  int32_t data_size; /* bytes of float32 input, 4 * count; as many bytes are written to the output block */
+  int32_t data_size; /* bytes of float32 input, 4 * count; the output block gets the same number of bytes */
   uint64_t input; /* physical address of the first value */
 } hbDSPSoftmaxParam;
 
-/** Input block of softmax of many rows (0x405), 16 bytes: data_size at 0, rows at 4, input at 8. */
+/** Input block of softmax over many rows (0x405), 16 bytes: data_size at 0, rows at 4, input at 8. */
 typedef struct {
-  int32_t data_size; /* bytes of a row of float32, 4 * count */
-  int32_t rows; /* how many; rows * data_size bytes are read, and as many are written */
-  uint64_t input; /* physical address of the first value; the rows lie one behind the other */
+  int32_t data_size; /* bytes per float32 row, 4 * count */
+  int32_t rows; /* number of rows; rows * data_size bytes are read, and the same number is written */
+  uint64_t input; /* physical address of the first value; the rows are contiguous */
 } hbDSPSoftmaxRowsParam;
 
 /**
- * Input block of quantize (0x401), 96 bytes: float32 at input to tensor_type in the output block. With an axis,
- * `channels` is shape[axis], `inner` the product of the dimensions after it, and element i of the row-major tensor
- * belongs to channel (i / inner) % channels.
+ * Input block of quantize (0x401), 96 bytes: converts float32 at input to tensor_type in the output block. With an
+ * axis, `channels` is shape[axis], `inner` is the product of the dimensions after it, and element i of the row-major
+ * tensor belongs to channel (i / inner) % channels.
  */
 typedef struct {
   uint64_t input; /* physical address of the elements to convert, row-major */
@@ -50,18 +50,21 @@ typedef struct {
   uint64_t zero_point_data; /* physical address of int32[channels]; read for SCALE with an axis; 0: every channel uses
                                zero_point */
   uint64_t shift_data; /* physical address of int32[channels]; read for SHIFT with an axis */
-  int32_t shape[8]; /* dimensions; the first dimension_count of them count */
+  int32_t shape[8]; /* dimensions; the first dimension_count of them are used */
   int32_t dimension_count; /* 1..8; the number of elements is the product of the dimensions and may be 0 */
-  int32_t axis; /* dimension that the arrays run along, or HB_DSP_QUANTI_PER_TENSOR */
+  int32_t axis; /* dimension along which the arrays run, or HB_DSP_QUANTI_PER_TENSOR */
   int32_t quanti_type; /* QUANTI_SHIFT or QUANTI_SCALE */
   int32_t tensor_type; /* quantized type: 8 S8, 9 U8, 11 S16, 12 U16 or 14 S32 */
-  float scale; /* of the whole tensor, finite and above 0 */
-  int32_t zero_point; /* of the whole tensor, within the range of the quantized type */
-  int32_t shift; /* of the whole tensor, 0..126 */
+  float scale; /* for the whole tensor, finite and above 0 */
+  int32_t zero_point; /* for the whole tensor, within the range of the quantized type */
+  int32_t shift; /* for the whole tensor, 0..126 */
   int32_t flags; /* HB_DSP_QUANTI_* bits; all others must be 0 */
 } hbDSPQuantizeParam;
 
-/** Input block of dequantize (0x402): tensor_type at input to float32 in the output block. Fields as hbDSPQuantizeParam. */
+/**
+ * Input block of dequantize (0x402): converts tensor_type at input to float32 in the output block. Fields as in
+ * hbDSPQuantizeParam.
+ */
 typedef struct {
   uint64_t input;
   uint64_t scale_data;
@@ -78,25 +81,25 @@ typedef struct {
   int32_t flags;
 } hbDSPDequantizeParam;
 
-/** Input block of CenterPoint's (0x403) and PointPillars' (0x404) pre-processing: 96 bytes, with padding at 92. */
+/** Input block of the pre-processing of CenterPoint (0x403) and PointPillars (0x404): 96 bytes, with padding at 92. */
 typedef struct {
   uint64_t input; /* physical address of the step's input */
   int32_t step; /* POINTCLOUD_* step */
-  int32_t dims; /* numbers of a point, 4 or 5 */
+  int32_t dims; /* numbers per point, 4 or 5 */
   int32_t count; /* points at input, for ENCODE_POINTS; 0 is allowed */
   int32_t first_voxel; /* first pillar to convert, for the other steps */
-  int32_t voxel_count; /* pillars to convert; the places of all others keep what the output holds */
-  int32_t max_voxels; /* pillars that the buffers have room for */
-  int32_t max_points; /* points that a pillar has room for */
-  float back; /* range of x, metres: back <= x < front */
+  int32_t voxel_count; /* pillars to convert; all other places keep the output's contents */
+  int32_t max_voxels; /* capacity of the buffers, in pillars */
+  int32_t max_points; /* capacity of a pillar, in points */
+  float back; /* range of x, meters: back <= x < front */
   float front;
   float right; /* range of y: right <= y < left */
   float left;
   float bottom; /* range of z: bottom <= z < top */
   float top;
-  float lower; /* what the fourth number is scaled by, to upper; it is not filtered */
+  float lower; /* bounds by which the fourth number is scaled, lower to upper; it is not filtered */
   float upper;
-  float voxel_x; /* size of a pillar, metres */
+  float voxel_x; /* size of a pillar, meters */
   float voxel_y;
   float scale; /* quantization scale, finite and above 0 */
   int32_t grid_x; /* cells along x */

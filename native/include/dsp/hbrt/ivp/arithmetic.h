@@ -34,7 +34,7 @@ template <class V>
 HBRT_IVP V neg(const V &a) {
   return from_native<V>(-bits_of(a));
 }
-/* The sum where it fits; the bound that it crossed elsewhere. Signed lanes. */
+/* The sum if it fits, otherwise the bound that it exceeds. Signed lanes. */
 template <class V, class M>
 HBRT_IVP V saturated(const V &wrapped, const V &a, const M &overflow) {
   using L = typename V::lane_type;
@@ -67,7 +67,7 @@ HBRT_IVP V min(const V &a, const V &b) {
   for (int i = 0; i < V::size; ++i) r.lane[i] = a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i];
   return r;
 }
-/* A float maximum that hands on NaN: neither comparison holds for it. */
+/* A float maximum that propagates NaN: neither comparison holds for it. */
 template <class V>
 HBRT_IVP V max_or_nan(const V &a, const V &b) {
   V r;
@@ -86,7 +86,7 @@ HBRT_IVP V min_or_nan(const V &a, const V &b) {
   }
   return r;
 }
-/* The number where one of two is NaN, as in IEEE 754's maxNum. */
+/* The number if one of the two is NaN, as in IEEE 754's maxNum. */
 template <class V>
 HBRT_IVP V max_number(const V &a, const V &b) {
   V r;
@@ -133,7 +133,7 @@ HBRT_IVP V leading_zeros(const V &a) {
   }
   return r;
 }
-/* How far a lane may shift left and keep its sign. */
+/* How far a lane can shift left and keep its sign. */
 template <class V>
 HBRT_IVP V redundant_signs(const V &a) {
   constexpr int bits = 8 * sizeof(typename V::lane_type);
@@ -151,7 +151,7 @@ HBRT_IVP V population(const V &a) {
 
 }  // namespace hbrt_ivp::rule
 
-/* One operation with its predicated forms: T writes lanes where the boolean is set, F where it is clear. */
+/* One operation with its predicated forms: T writes the lanes where the boolean is set, F those where it is clear. */
 #define HBRT_BINARY(NAME, SUFFIX, V, RULE)                                                                           \
   HBRT_IVP V IVP_##NAME##SUFFIX(const V &a, const V &b) {                                                            \
     HBRT_CYCLES_COUNT(ALU);                                                                                     \
@@ -189,7 +189,7 @@ HBRT_IVP V population(const V &a) {
 #define HBRT_OF_INTEGERS(DO, NAME, RULE)   \
   HBRT_OF_SIGNED(DO, NAME, RULE)           \
   HBRT_OF_UNSIGNED(DO, NAME, RULE)
-/* The names of unsigned operations come with and without the U behind the type. */
+/* The names of unsigned operations exist with and without the U after the type. */
 #define HBRT_OF_U_NAMES(DO, NAME, RULE)    \
   HBRT_OF_UNSIGNED(DO, NAME, RULE)         \
   DO(NAME, 2NX8, xb_vec2Nx8U, RULE)        \
@@ -209,17 +209,17 @@ HBRT_IVP V population(const V &a) {
 //! IVP_NEGSNX16{,T,F}(a) | -a, saturates | tflm
 //! IVP_MAX{SIGNED}{,T,F}(a, b) | the larger one | halide
 //! IVP_MIN{SIGNED}{,T,F}(a, b) | the smaller one | halide
-//! IVP_MAXU{INTEGERS}{,T,F}(a, b) | the larger one of unsigned lanes | halide
-//! IVP_MINU{INTEGERS}{,T,F}(a, b) | the smaller one of unsigned lanes | halide
-//! IVP_ABSSUB{SIGNED}{,T,F}(a, b) | the distance of a and b, as unsigned bits | halide
-//! IVP_ABSSUBU{INTEGERS}{,T,F}(a, b) | the distance of unsigned lanes | halide
-//! IVP_AVG{2NX8,NX16}{,T,F}(a, b) | (a + b) / 2, towards minus infinity, without overflow | halide
-//! IVP_AVGU{2NX8,2NX8U,NX16,NX16U}{,T,F}(a, b) | the same of unsigned lanes | halide
-//! IVP_AVGR{2NX8,NX16}{,T,F}(a, b) | (a + b + 1) / 2, towards minus infinity, without overflow | halide
-//! IVP_AVGRU{2NX8,2NX8U,NX16,NX16U}{,T,F}(a, b) | the same of unsigned lanes | halide
+//! IVP_MAXU{INTEGERS}{,T,F}(a, b) | the larger one, for unsigned lanes | halide
+//! IVP_MINU{INTEGERS}{,T,F}(a, b) | the smaller one, for unsigned lanes | halide
+//! IVP_ABSSUB{SIGNED}{,T,F}(a, b) | the distance between a and b, as unsigned bits | halide
+//! IVP_ABSSUBU{INTEGERS}{,T,F}(a, b) | the distance between unsigned lanes | halide
+//! IVP_AVG{2NX8,NX16}{,T,F}(a, b) | (a + b) / 2, toward minus infinity, without overflow | halide
+//! IVP_AVGU{2NX8,2NX8U,NX16,NX16U}{,T,F}(a, b) | the same for unsigned lanes | halide
+//! IVP_AVGR{2NX8,NX16}{,T,F}(a, b) | (a + b + 1) / 2, toward minus infinity, without overflow | halide
+//! IVP_AVGRU{2NX8,2NX8U,NX16,NX16U}{,T,F}(a, b) | the same for unsigned lanes | halide
 //! IVP_MULSGN{NX16,N_2X32}{,T,F}(a, b) | b with the sign of a, and 0 where a is 0 | tflm; the 0 is assumed
 //! IVP_NSAU{NX16,NX16U,N_2X32,N_2X32U}{,T,F}(a) | the number of leading zeros | halide
-//! IVP_NSA{NX16,N_2X32}{,T,F}(a) | by how much a lane may shift left and keep its sign | tflm; assumed for 0 and -1: all bits but one
+//! IVP_NSA{NX16,N_2X32}{,T,F}(a) | how far a lane can shift left and keep its sign | tflm; assumed for 0 and -1: all bits but one
 //! IVP_POPC{2NX8,2NX8U}{,T,F}(a) | the number of set bits | halide
 HBRT_OF_INTEGERS(HBRT_BINARY, ADD, add)
 HBRT_OF_INTEGERS(HBRT_BINARY, SUB, sub)
@@ -270,7 +270,7 @@ HBRT_OF_INTEGERS(HBRT_BINARY, XOR, xor_)
 HBRT_OF_INTEGERS(HBRT_NOT, NOT, )
 
 //! family: Comparisons
-//! A comparison returns a vector boolean, whose bit i tells of lane i.
+//! A comparison returns a vector boolean, whose bit i belongs to lane i.
 //! IVP_LT{SIGNED}(a, b) | a < b | halide, tflm
 //! IVP_LE{SIGNED}(a, b) | a <= b | halide, tflm
 //! IVP_GT{SIGNED}(a, b) | a > b | halide, tflm
@@ -301,9 +301,9 @@ HBRT_OF_UNSIGNED(HBRT_COMPARE, EQU, ==)
 //! IVP_OR{B2N,BN,BN_2}(a, b) | a or b | halide, tflm
 //! IVP_XOR{B2N,BN,BN_2}(a, b) | either a or b | assumed
 //! IVP_NOT{B2N,BN,BN_2}(a) | the complement of a | halide, tflm
-//! IVP_LTR{2N,N,N_2}(count) | the lanes below `count`: none when it is not above 0, all when it is past the last | tflm
-//! IVP_LTRS{2N,N,N_2}(count) | the same of a signed count | guide
-//! IVP_LTR{2N,N,N_2}I(count) | the same of a constant | tflm
+//! IVP_LTR{2N,N,N_2}(count) | the lanes below `count`: none if it is 0 or less, all if it is past the last | tflm
+//! IVP_LTRS{2N,N,N_2}(count) | the same for a signed count | guide
+//! IVP_LTR{2N,N,N_2}I(count) | the same for a constant | tflm
 //! IVP_JOINB{N,N_2}(high, low) | the boolean of twice as many lanes, `low` in the lower half | halide
 //! IVP_EXTRACTBL{2N,N}(b) | the lower half | halide
 //! IVP_EXTRACTBH{2N,N}(b) | the upper half | halide
@@ -374,7 +374,8 @@ HBRT_BIT(N_2X32, xb_vecN_2x32v)
 
 namespace hbrt_ivp::rule {
 
-/* Towards zero. By 0 the quotient has all bits set and the remainder is the dividend; a quotient that is too large wraps. */
+/* Rounds toward zero. Division by 0 gives a quotient with all bits set, and the dividend as the remainder; a quotient
+ * that is too large wraps. */
 template <class L>
 HBRT_IVP void divide(L a, L b, L &quotient, L &remainder) {
   if (b == 0) {
@@ -390,10 +391,10 @@ HBRT_IVP void divide(L a, L b, L &quotient, L &remainder) {
 }  // namespace hbrt_ivp::rule
 
 //! family: Integer division
-//! Towards zero. By 0 the quotient has all bits set and the remainder is the dividend (assumed).
-//! IVP_DIVN_2X32X16{,U}(&quotient, &remainder, a, b, part) | 32 bits by the even (part 0) or odd (part 1) lanes of 16 bits | halide, tflm
-//! IVP_QUONX16{,U}(a, b) | the quotient of 16 bits | tflm
-//! IVP_REMNX16{,U}(a, b) | the remainder of 16 bits | assumed
+//! Rounds toward zero. Division by 0 gives a quotient with all bits set, and the dividend as the remainder (assumed).
+//! IVP_DIVN_2X32X16{,U}(&quotient, &remainder, a, b, part) | 32 bits divided by the even (part 0) or odd (part 1) 16-bit lanes | halide, tflm
+//! IVP_QUONX16{,U}(a, b) | the 16-bit quotient | tflm
+//! IVP_REMNX16{,U}(a, b) | the 16-bit remainder | assumed
 #define HBRT_DIVIDE(U, V, H)                                                                                       \
   template <class Q, class R>                                                                                      \
   HBRT_IVP void IVP_DIVN_2X32X16##U(Q &quotient, R &remainder, const V &a, const H &b, int part) {                 \

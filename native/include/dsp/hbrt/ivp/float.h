@@ -1,7 +1,7 @@
 /* Single-precision floating point. Each operation rounds once, to nearest, ties to even; subnormals are kept.
  *
- * Build with -ffp-contract=off: where the host has a fused multiply-add, the compiler would else fuse a multiplication
- * of one intrinsic with an addition of another.
+ * Build with -ffp-contract=off; otherwise, where the host has a fused multiply-add, the compiler fuses a multiplication
+ * from one intrinsic with an addition from another.
  */
 #ifndef HBRT_IVP_FLOAT_H
 #define HBRT_IVP_FLOAT_H
@@ -39,7 +39,7 @@ inline float root(float x) { return __builtin_sqrtf(x); }
 inline float inverse(float x) { return 1.0f / x; }
 inline float inverse_root(float x) { return 1.0f / __builtin_sqrtf(x); }
 
-/* x * 2^scale towards zero, saturated to L; NaN becomes 0. */
+/* x * 2^scale rounded toward zero, saturated to L; NaN becomes 0. */
 template <class L>
 HBRT_IVP vec<L, 16> truncated(const xb_vecN_2xf32 &a, int scale) {
   const double unit = std::ldexp(1.0, scale);
@@ -58,7 +58,8 @@ HBRT_IVP xb_vecN_2xf32 floated(const vec<L, 16> &a, int scale) {
 
 }  // namespace hbrt_ivp::rule
 
-/* What single and half precision share, of the lanes V with booleans B: names that end with TYPE, and two rules of them. */
+/* What single and half precision share, for lanes V and booleans B: names that end with TYPE, and two of their
+ * rules. */
 #define HBRT_FLOATING(TYPE, V, B, NEGATE, FUSED)                                                          \
   HBRT_BINARY(MAX, TYPE, V, max_or_nan)                                                                   \
   HBRT_BINARY(MIN, TYPE, V, min_or_nan)                                                                   \
@@ -117,7 +118,7 @@ HBRT_IVP xb_vecN_2xf32 floated(const vec<L, 16> &a, int scale) {
 //! IVP_MINN_2XF32{,T,F}(a, b) | the smaller one, NaN where either is NaN | halide; NaN is assumed
 //! IVP_MAXNUMN_2XF32{,T,F}(a, b) | the larger one, the number where one is NaN | assumed, as IEEE 754's maxNum
 //! IVP_MINNUMN_2XF32{,T,F}(a, b) | the smaller one, the number where one is NaN | assumed, as IEEE 754's minNum
-//! IVP_NEGN_2XF32{,T,F}(a) | -a, of zeros and NaN too | assumed
+//! IVP_NEGN_2XF32{,T,F}(a) | -a, also for zeros and NaN | assumed
 //! IVP_ABSN_2XF32{,T,F}(a) | the magnitude of a | halide
 //! IVP_DIVN_2XF32(a, b) | a / b | halide; the rounding is assumed
 //! IVP_RECIPN_2XF32(a) | 1 / a | assumed
@@ -125,12 +126,12 @@ HBRT_IVP xb_vecN_2xf32 floated(const vec<L, 16> &a, int scale) {
 //! IVP_RSQRTN_2XF32(a) | 1 / the square root | assumed
 //! IVP_FIROUNDN_2XF32{,T,F}(a) | the nearest integer, ties away from zero | assumed
 //! IVP_FIRINTN_2XF32{,T,F}(a) | the nearest integer, ties to even | halide; the ties are assumed
-//! IVP_FIFLOORN_2XF32{,T,F}(a) | the integer below or at a | halide
-//! IVP_FICEILN_2XF32{,T,F}(a) | the integer above or at a | assumed
-//! IVP_FITRUNCN_2XF32{,T,F}(a) | the integer towards zero | assumed
+//! IVP_FIFLOORN_2XF32{,T,F}(a) | the largest integer not above a | halide
+//! IVP_FICEILN_2XF32{,T,F}(a) | the smallest integer not below a | assumed
+//! IVP_FITRUNCN_2XF32{,T,F}(a) | a truncated toward zero | assumed
 //! IVP_FLOATN_2X32(a, scale) | a / 2^scale as float | guide, halide
-//! IVP_UFLOATN_2X32U(a, scale) | the same of unsigned lanes | assumed
-//! IVP_TRUNCN_2XF32(a, scale) | a * 2^scale as int32, towards zero, saturates, NaN becomes 0 | guide, halide; the last two are assumed
+//! IVP_UFLOATN_2X32U(a, scale) | the same for unsigned lanes | assumed
+//! IVP_TRUNCN_2XF32(a, scale) | a * 2^scale as int32, toward zero, saturates, NaN becomes 0 | guide, halide; the last two are assumed
 //! IVP_UTRUNCN_2XF32(a, scale) | the same as uint32 | halide; saturation is assumed
 //! IVP_O{LT,LE,GT,GE,EQ,NEQ}N_2XF32(a, b) | the comparison, false where either is NaN | halide
 //! IVP_U{LT,LE,GT,GE,EQ,NEQ}N_2XF32(a, b) | the comparison, true where either is NaN | guide

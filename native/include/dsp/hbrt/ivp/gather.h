@@ -1,4 +1,4 @@
-/* Elements from and to addresses of their own. */
+/* Gathers and scatters: one address per lane. */
 #ifndef HBRT_IVP_GATHER_H
 #define HBRT_IVP_GATHER_H
 
@@ -9,11 +9,11 @@ namespace hbrt_ivp {
 inline constexpr uint32_t window_bytes = 1 << 16;
 
 __attribute__((noinline, cold)) inline void outside(const char *name, unsigned long offset) {
-  std::fprintf(stderr, "%s: the offset %lu lies outside the 64 KiB behind the base, which is all that the chip reaches: take another base, "
+  std::fprintf(stderr, "%s: offset %lu is more than 64 KiB after the base, which the chip cannot reach: use another base, "
                "or move the data closer.\n", name, offset);
 }
 
-/* Say of each intrinsic once that an offset is too large for the chip. */
+/* Report once per intrinsic that an offset is too large for the chip. */
 template <class M, class O>
 HBRT_IVP void check_window(const char *name, bool &is_said, const O &offsets, vbool<O::size> where) {
   if constexpr (sizeof(typename O::lane_type) * 8 > 16) {
@@ -45,7 +45,7 @@ HBRT_IVP V taken(const xb_gsr &from) {
   }
   return r;
 }
-/* Lanes from FROM on to base + offset bytes, where the boolean is set, the highest lane last. */
+/* Write lanes from FROM on to base + offset bytes where the boolean is set, the highest lane last. */
 template <class M, int FROM, class V, class O>
 HBRT_IVP void scattered(const char *name, bool &is_said, const V &v, void *base, const O &offsets, vbool<O::size> where) {
   check_window<M>(name, is_said, offsets, where);
@@ -60,20 +60,20 @@ inline constexpr vbool<N> all_lanes{static_cast<typename vbool<N>::bits_type>(~0
 }  // namespace hbrt_ivp
 
 //! family: Gathers and scatters
-//! Offsets are unsigned and in bytes (Halide). The first half of a gather reads, the second one takes what was read. The chip reaches the 64 KiB behind the base; an element outside is read and written here, and named once on standard error.
+//! Offsets are unsigned and in bytes (Halide). The first half of a gather reads, the second half returns the elements. The chip reaches the 64 KiB after the base; elements outside it are read and written here, and reported once on standard error.
 //! each: GATHERS = NX8S,NX8U,NX16,NX16U,N_2X32,N_2X32U,N_2XF32,NXF16
 //! IVP_GATHERA{GATHERS}(base, offsets) | reads the element at `base` + offset of each lane into a gather register | halide
 //! IVP_GATHERA{GATHERS}T(base, offsets, where) | the same in the lanes where the boolean is set, 0 elsewhere; other addresses are not read | tflm; the 0 is assumed
 //! IVP_GATHERD{GATHERS}(gsr) | the vector that was read; 8 bits become 16 with (S) or without (U) a sign | halide
 //! IVP_GATHER{GATHERS}(base, offsets) | both halves | tflm
 //! IVP_GATHER{GATHERS}T(base, offsets, where) | both halves, in the lanes where the boolean is set | tflm
-//! IVP_SCATTER{GATHERS}(v, base, offsets) | writes each lane to `base` + its offset, its low bits where it is wider; where offsets are equal the highest lane stays | tflm; the order is assumed
+//! IVP_SCATTER{GATHERS}(v, base, offsets) | writes each lane to `base` + its offset, its low bits if it is wider; if offsets are equal, the highest lane wins | tflm; the order is assumed
 //! IVP_SCATTER{GATHERS}T(v, base, offsets, where) | the same for the lanes where the boolean is set | tflm
-//! IVP_GATHERD{2NX8,2NX8U}_L(gsr) | 32 bytes that IVP_GATHERANX8 has read in the lower 32 lanes of 8 bits, 0 in the upper ones | tflm; the 0 is assumed
+//! IVP_GATHERD{2NX8,2NX8U}_L(gsr) | the 32 bytes read by IVP_GATHERANX8 in the lower 32 8-bit lanes, 0 in the upper ones | tflm; the 0 is assumed
 //! IVP_GATHERD{2NX8,2NX8U}_H(&v, gsr) | the same into the upper 32 lanes | tflm
-//! IVP_SCATTER{2NX8,2NX8U}_{L,H}(v, base, offsets) | the lower or upper 32 lanes of 8 bits | tflm; the halves are from the name
+//! IVP_SCATTER{2NX8,2NX8U}_{L,H}(v, base, offsets) | the lower or upper 32 lanes of 8 bits | tflm; the halves are inferred from the name
 //! IVP_SCATTER{2NX8,2NX8U}T_{L,H}(v, base, offsets, where) | the same for the lanes where the boolean of all 64 lanes is set | tflm
-//! IVP_SCATTERW() | waits for scatters; here they are done | tflm
+//! IVP_SCATTERW() | waits for scatters; here they are already done | tflm
 #define HBRT_GATHER(SUFFIX, V, M, O)                                                                                 \
   HBRT_IVP xb_gsr IVP_GATHERA##SUFFIX##T(const void *base, const O &offsets, hbrt_ivp::vbool<O::size> where) {       \
     static bool is_said;                                                                                             \

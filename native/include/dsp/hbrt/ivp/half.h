@@ -1,7 +1,7 @@
 /* Half-precision floating point. Each operation rounds once, to nearest, ties to even; subnormals are kept.
  *
- * A float has more than twice the bits of a half, and two more: a sum, product, quotient or root that is rounded to float
- * and then to half is rounded as if at once.
+ * A float has more than twice the bits of a half plus two, so a sum, product, quotient or root rounded to float and
+ * then to half is the same as if rounded once.
  */
 #ifndef HBRT_IVP_HALF_H
 #define HBRT_IVP_HALF_H
@@ -29,7 +29,7 @@ HBRT_IVP xb_vecNxf16 each_by_double(const xb_vecNxf16 &a) {
   for (int i = 0; i < r.size; ++i) r.lane[i] = FUNCTION(a.lane[i]);
   return r;
 }
-/* The sign alone changes, that of a NaN too. */
+/* Only the sign changes, including that of a NaN. */
 template <int N>
 HBRT_IVP vec<half, N> half_neg(const vec<half, N> &a) {
   using U = vec<uint16_t, N>;
@@ -38,8 +38,8 @@ HBRT_IVP vec<half, N> half_neg(const vec<half, N> &a) {
 HBRT_IVP xb_vecNxf16 half_abs(const xb_vecNxf16 &a) {
   return recast<xb_vecNxf16>(and_(recast<xb_vecNx16U>(a), xb_vecNx16U(0x7fff)));
 }
-/* The sum of two numbers of double precision, with its last bit set when it is not exact: rounded again to fewer bits, it
- * is rounded as if at once. */
+/* The double-precision sum of two numbers, with its last bit set if it is inexact: rounding it again to fewer bits
+ * gives the same result as rounding once. */
 inline double sum_to_odd(double x, double y) {
   const double sum = x + y, back = sum - x, error = (x - (sum - back)) + (y - back);
   uint64_t word;
@@ -57,7 +57,7 @@ HBRT_IVP xb_vecNxf16 half_fused(const xb_vecNxf16 &a, const xb_vecNxf16 &b, cons
     r.lane[i] = sum_to_odd(static_cast<double>(a.lane[i]) * static_cast<double>(b.lane[i]), c.lane[i]);
   return r;
 }
-/* x * 2^scale towards zero, saturated to L; NaN becomes 0. */
+/* x * 2^scale rounded toward zero, saturated to L; NaN becomes 0. */
 template <class V>
 HBRT_IVP V half_truncated(const xb_vecNxf16 &a, int scale) {
   V r;
@@ -120,7 +120,7 @@ HBRT_HALF_COMPARISON(!=, is_neq)
 }  // namespace hbrt_ivp
 
 //! family: Half precision
-//! Each is as its twin of single precision; that a result is rounded once, to nearest, ties to even, is assumed of all.
+//! Each works like its single-precision counterpart. Assumed for all: results are rounded once, to nearest, ties to even.
 //! IVP_ADDNXF16{,T,F}(a, b) | a + b | assumed
 //! IVP_SUBNXF16{,T,F}(a, b) | a - b | assumed
 //! IVP_MULNXF16{,T,F}(a, b) | a * b | assumed
@@ -132,7 +132,7 @@ HBRT_HALF_COMPARISON(!=, is_neq)
 //! IVP_MINNXF16{,T,F}(a, b) | the smaller one, NaN where either is NaN | halide; NaN is assumed
 //! IVP_MAXNUMNXF16{,T,F}(a, b) | the larger one, the number where one is NaN | assumed, as IEEE 754's maxNum
 //! IVP_MINNUMNXF16{,T,F}(a, b) | the smaller one, the number where one is NaN | assumed, as IEEE 754's minNum
-//! IVP_NEGNXF16{,T,F}(a) | -a, of zeros and NaN too | assumed
+//! IVP_NEGNXF16{,T,F}(a) | -a, also for zeros and NaN | assumed
 //! IVP_ABSNXF16{,T,F}(a) | the magnitude of a | halide
 //! IVP_DIVNXF16(a, b) | a / b | halide; the rounding is assumed
 //! IVP_RECIPNXF16(a) | 1 / a | assumed
@@ -140,13 +140,13 @@ HBRT_HALF_COMPARISON(!=, is_neq)
 //! IVP_RSQRTNXF16(a) | 1 / the square root | assumed
 //! IVP_FIROUNDNXF16{,T,F}(a) | the nearest integer, ties away from zero | assumed
 //! IVP_FIRINTNXF16{,T,F}(a) | the nearest integer, ties to even | halide; the ties are assumed
-//! IVP_FIFLOORNXF16{,T,F}(a) | the integer below or at a | halide
-//! IVP_FICEILNXF16{,T,F}(a) | the integer above or at a | assumed
-//! IVP_FITRUNCNXF16{,T,F}(a) | the integer towards zero | assumed
+//! IVP_FIFLOORNXF16{,T,F}(a) | the largest integer not above a | halide
+//! IVP_FICEILNXF16{,T,F}(a) | the smallest integer not below a | assumed
+//! IVP_FITRUNCNXF16{,T,F}(a) | a truncated toward zero | assumed
 //! IVP_FLOAT16NX16(a, scale) | a / 2^scale in half precision | halide
-//! IVP_TRUNC16NXF16(a, scale) | a * 2^scale as int16, towards zero, saturates, NaN becomes 0 | halide; the last two are assumed
+//! IVP_TRUNC16NXF16(a, scale) | a * 2^scale as int16, toward zero, saturates, NaN becomes 0 | halide; the last two are assumed
 //! IVP_CVTF32NXF16_{0,1}(a) | the even (0) or odd (1) lanes in single precision | halide
-//! IVP_CVTF16N_2XF32_0(a) | in half precision into the even lanes; the odd ones are 0 | halide; the 0 is assumed
+//! IVP_CVTF16N_2XF32_0(a) | converted to half precision in the even lanes; the odd ones are 0 | halide; the 0 is assumed
 //! IVP_O{LT,LE,GT,GE,EQ,NEQ}NXF16(a, b) | the comparison, false where either is NaN | halide
 //! IVP_U{LT,LE,GT,GE,EQ,NEQ}NXF16(a, b) | the comparison, true where either is NaN | assumed
 //! IVP_UNNXF16(a, b) | true where either is NaN | assumed

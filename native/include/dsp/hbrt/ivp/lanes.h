@@ -1,8 +1,8 @@
-/* Types of the IVP emulation: vectors, wide accumulators, vector booleans, and what converts into what.
+/* Types of the IVP emulation: vectors, wide accumulators, vector booleans, and the conversions between them.
  *
- * A vector is an array of lanes, aligned as in the register file, so that it may be a member of a union, be copied
- * by memcpy and be read through a pointer. `lanes(v)` shows the same bytes to the compiler as one value of a vector
- * extension, which it spreads over whatever registers the host has.
+ * A vector is an array of lanes, aligned as in the register file, so it can be a union member, be copied by memcpy and
+ * be read through a pointer. `lanes(v)` presents the same bytes to the compiler as one vector-extension value, which it
+ * maps to whatever registers the host has.
  */
 #ifndef HBRT_IVP_LANES_H
 #define HBRT_IVP_LANES_H
@@ -38,7 +38,7 @@ struct native {
   typedef L type __attribute__((vector_size(sizeof(L) * N), may_alias));
 };
 
-/* A number of half precision, as IEEE 754 has it. Computed with as float, and rounded to nearest, ties to even. */
+/* A half-precision number, as in IEEE 754. Computed as float, then rounded to nearest, ties to even. */
 struct half {
   uint16_t bits;
 
@@ -62,15 +62,15 @@ struct half {
     const uint32_t sign = static_cast<uint32_t>(word >> 48) & 0x8000u;
     const double magnitude = __builtin_fabs(number);
     if (magnitude != magnitude) return static_cast<uint16_t>(sign | 0x7e00u);
-    if (magnitude >= 65520) return static_cast<uint16_t>(sign | 0x7c00u); /* halfway to the next number, which is not there */
+    if (magnitude >= 65520) return static_cast<uint16_t>(sign | 0x7c00u); /* halfway to the next number, which does not exist */
     if (magnitude < 0x1p-14) return static_cast<uint16_t>(sign | static_cast<uint32_t>(__builtin_rint(magnitude * 0x1p24)));
     const int exponent = static_cast<int>(word >> 52 & 0x7ff) - 1023;
     const uint32_t fraction = static_cast<uint32_t>(__builtin_rint(__builtin_ldexp(magnitude, 10 - exponent)));
-    return static_cast<uint16_t>(sign | ((static_cast<uint32_t>(exponent + 14) << 10) + fraction)); /* with its first bit */
+    return static_cast<uint16_t>(sign | ((static_cast<uint32_t>(exponent + 14) << 10) + fraction)); /* with its leading bit */
   }
 };
 
-/* A scalar as a lane: an integer wraps, a float becomes an integer towards zero and saturates, NaN becomes 0. */
+/* A scalar as a lane: an integer wraps; a float is truncated toward zero and saturates; NaN becomes 0. */
 template <class L, class S>
 HBRT_IVP L lane_of(S scalar) {
   if constexpr (std::is_same_v<S, half> && !std::is_same_v<L, half>) {
@@ -89,7 +89,7 @@ HBRT_IVP L lane_of(S scalar) {
 template <class S>
 inline constexpr bool is_scalar = std::is_arithmetic_v<S> || std::is_enum_v<S> || std::is_same_v<S, half>;
 
-/* N lanes of type L. A scalar becomes a vector with that value in each lane. */
+/* N lanes of type L. A scalar is broadcast to all lanes. */
 template <class L, int N>
 struct alignas(sizeof(L) * N < 64 ? sizeof(L) * N : 64) vec {
   using lane_type = L;
@@ -105,8 +105,8 @@ struct alignas(sizeof(L) * N < 64 ? sizeof(L) * N : 64) vec {
     for (int i = 0; i < N; ++i) lane[i] = value;
   }
 
-  /* A vector of as many lanes of another type: bits stay among integers of one width, values cross to and from float,
-   * and narrower lanes, as laid out in memory, become wider. */
+  /* A vector with as many lanes of another type: between integers of the same width, bits are kept; to and from float,
+   * values are converted; narrower lanes, as laid out in memory, are widened. */
   template <class M, std::enable_if_t<!std::is_same_v<M, L> && sizeof(M) <= sizeof(L), int> = 0>
   HBRT_IVP vec(const vec<M, N> &other) {
     for (int i = 0; i < N; ++i) lane[i] = lane_of<L>(other.lane[i]);
@@ -121,7 +121,7 @@ template <class L, int N>
 HBRT_IVP const typename native<L, N>::type &lanes(const vec<L, N> &v) {
   return *reinterpret_cast<const typename native<L, N>::type *>(v.lane);
 }
-/* The same bytes as unsigned lanes: what wraps is defined there. */
+/* The same bytes as unsigned lanes, for which wrapping is defined. */
 template <class L, int N>
 HBRT_IVP const typename native<typename unsigned_of<L>::type, N>::type &bits_of(const vec<L, N> &v) {
   return *reinterpret_cast<const typename native<typename unsigned_of<L>::type, N>::type *>(v.lane);
@@ -143,7 +143,7 @@ HBRT_IVP R recast(const V &v) {
   return r;
 }
 
-/* N accumulators of BITS bits. More bits are kept than the register has; `value` gives what the register has. */
+/* N accumulators of BITS bits. More bits are stored than the register has; `value` returns those of the register. */
 template <class L, int N, int BITS>
 struct alignas(64) wide {
   static constexpr int size = N, bits = BITS;
@@ -169,7 +169,7 @@ struct alignas(64) wide {
   }
 };
 
-/* A vector boolean: one bit a lane, lane 0 in bit 0. */
+/* A vector boolean: one bit per lane, lane 0 in bit 0. */
 template <int N>
 struct vbool {
   using bits_type = std::conditional_t<N == 64, uint64_t, std::conditional_t<N == 32, uint32_t, uint16_t>>;
@@ -188,7 +188,7 @@ struct vbool {
   HBRT_IVP vbool &operator^=(vbool b) { return *this = *this ^ b; }
 };
 
-/* Signed lanes of L's width: all bits of a lane are set where the boolean is. */
+/* Signed lanes of L's width: all bits of a lane are set where the boolean is set. */
 template <class L, int N, class M = std::conditional_t<sizeof(L) == 1, int8_t, std::conditional_t<sizeof(L) == 2, int16_t, int32_t>>>
 HBRT_IVP vec<M, N> mask_of(vbool<N> b) {
   using bytes = typename native<int8_t, N>::type;
@@ -202,7 +202,7 @@ HBRT_IVP vec<M, N> mask_of(vbool<N> b) {
   else return from_native<vec<M, N>>(__builtin_convertvector(mask, typename native<M, N>::type));
 }
 
-/* The boolean of a comparison: bit i of it is set where lane i of the mask is all ones. */
+/* The boolean of a comparison: bit i is set where lane i of the mask is all ones. */
 template <int N, class M>
 HBRT_IVP vbool<N> vbool_of(const M &mask) {
   using bytes = typename native<int8_t, N>::type;
@@ -237,7 +237,7 @@ using xb_vecN_2x32Uv = hbrt_ivp::vec<uint32_t, 16>;
 using xb_vecN_2xf32 = hbrt_ivp::vec<float, 16>;
 using xb_vecNxf16 = hbrt_ivp::vec<hbrt_ivp::half, 32>;
 
-/* What lies in memory for loads that widen and stores that narrow. */
+/* Memory formats of widening loads and narrowing stores. */
 using xb_vecNx8 = hbrt_ivp::vec<int8_t, 32>;
 using xb_vecNx8U = hbrt_ivp::vec<uint8_t, 32>;
 using xb_vecN_2x16 = hbrt_ivp::vec<int16_t, 16>;
@@ -268,14 +268,14 @@ using xb_f32 = float;
 using xtfloat = float;
 typedef float float32_t;
 
-/* What a gather has read, until an IVP_GATHERD takes it. */
+/* The elements read by a gather, until an IVP_GATHERD takes them. */
 struct alignas(64) xb_gsr {
   uint32_t lane[64];
 };
 
 namespace hbrt_ivp {
 
-/* What `a * b` gives: integers a wide register, floats a vector. */
+/* The type of `a * b`: a wide register for integers, a vector for floats. */
 template <class L, int N>
 HBRT_IVP auto product(const vec<L, N> &a, const vec<L, N> &b) {
   if constexpr (std::is_floating_point_v<L>) {
@@ -337,7 +337,7 @@ template <class L, int N, class S, std::enable_if_t<is_scalar<S>, int> = 0>
 HBRT_IVP auto operator*(S a, const vec<L, N> &b) {
   return vec<L, N>(a) * b;
 }
-/* Shifts by a number of bits below the lane's width. */
+/* Shifts by a bit count below the lane width. */
 template <class L, int N>
 HBRT_IVP vec<L, N> operator<<(const vec<L, N> &a, int count) {
   HBRT_CYCLES_COUNT(ALU);

@@ -1,15 +1,15 @@
-/* Loads and stores: aligned, unaligned by an alignment register, predicated, and of single elements.
+/* Loads and stores: aligned, unaligned (with an alignment register), predicated, and of single elements.
  *
- * A load reads the bytes that it returns and no others. An unaligned store writes a line of 64 bytes when the line is
- * full and holds the rest in its alignment register, as the chip does: what IVP_SAPOS does not flush is lost there and
- * here. An aligned load or store of an address that is not aligned ends the program with a sentence.
+ * A load reads only the bytes that it returns. An unaligned store writes a line of 64 bytes once it is full and holds
+ * the rest in its alignment register, as the chip does: what IVP_SAPOS does not flush is lost, on the chip and here. An
+ * aligned load or store at an unaligned address ends the program with an error message.
  */
 #ifndef HBRT_IVP_MEMORY_H
 #define HBRT_IVP_MEMORY_H
 
 #include <hbrt/ivp/lanes.h>
 
-/* Bytes that unaligned stores have yet to write: `count` of them, which end before the address `next`. */
+/* Bytes that unaligned stores have yet to write: `count` of them, ending before the address `next`. */
 struct valign {
   uint8_t held[64];
   uint32_t count = 0;
@@ -37,7 +37,7 @@ HBRT_IVP void advance(P &pointer, intptr_t bytes) {
 
 HBRT_IVP int clamped(intptr_t bytes, int most) { return bytes < 0 ? 0 : bytes > most ? most : static_cast<int>(bytes); }
 
-/* A lane as it lies in memory: narrower ones lose their high bits, or saturate. */
+/* A lane as stored in memory: narrower ones lose their high bits, or saturate. */
 template <class M, bool SATURATES, class L>
 HBRT_IVP M narrowed(L value) {
   if constexpr (SATURATES) {
@@ -97,7 +97,7 @@ HBRT_IVP void store_where(const V &v, void *address, vbool<V::size> where) {
   }
 }
 
-/* The full lines of what is held and of `bytes` more; the rest is held. */
+/* Write the full lines of the held bytes and `bytes` more; hold the rest. */
 __attribute__((noinline)) inline void store_lines(valign &align, char *address, const char *source, int bytes) {
   if (align.next != address) align.count = 0;
   char *const end = address + bytes;
@@ -131,7 +131,7 @@ inline void flush(valign &align, void *address) {
 }  // namespace hbrt_ivp
 
 //! family: Loads and stores of vectors
-//! Elements in memory: `2NX8`, `2NX8U` 64 of 8 bits; `NX16`, `NX16U` 32 of 16; `N_2X32`, `N_2X32U` 16 of 32; `N_2XF32` 16 floats; `NXF16` 32 of half precision; `NX8S`, `NX8U` 32 of 8 bits in lanes of 16; `N_2X16S`, `N_2X16U` 16 of 16 bits in lanes of 32. A store into elements that are narrower than the lanes saturates with `S` and takes the low bits with `U`.
+//! Elements in memory: `2NX8`, `2NX8U`: 64 of 8 bits; `NX16`, `NX16U` 32 of 16; `N_2X32`, `N_2X32U` 16 of 32; `N_2XF32` 16 floats; `NXF16` 32 of half precision; `NX8S`, `NX8U` 32 of 8 bits in lanes of 16; `N_2X16S`, `N_2X16U` 16 of 16 bits in lanes of 32. A store to elements narrower than the lanes saturates with `S` and takes the low bits with `U`.
 
 #define HBRT_FORMATS(DO)                                   \
   DO(2NX8, xb_vec2Nx8, int8_t, false)                      \
@@ -152,22 +152,22 @@ inline void flush(valign &align, void *address) {
 //! IVP_LV{FORMATS}_{IP,XP}(&v, &p, step) | loads `v` from `p`, then moves `p` by `step` bytes | halide, tflm
 //! IVP_LV{FORMATS}T_{I,X}(p, offset, b) | as without T, but lanes where `b` is clear are 0 and their bytes are not read | assumed
 //! IVP_LV{FORMATS}T_{IP,XP}(&v, &p, step, b) | the same, and moves `p` by `step` bytes | assumed
-//! IVP_LA{FORMATS}_PP(p) | primes an alignment register for loads from `p`; here it reads nothing | guide, halide
-//! IVP_LA{FORMATS}_IP(&v, &align, &p) | loads `v` from `p`, which may have any address, and moves `p` behind it | guide, halide
+//! IVP_LA{FORMATS}_PP(p) | primes an alignment register for loads from `p`; reads nothing here | guide, halide
+//! IVP_LA{FORMATS}_IP(&v, &align, &p) | loads `v` from `p`, which may have any address, and moves `p` past it | guide, halide
 //! IVP_LA{FORMATS}_XP(&v, &align, &p, step) | loads `v` from `p`, then moves `p` by `step` bytes | tflm
-//! IVP_LAV{FORMATS}_XP(&v, &align, &p, bytes) | loads the first `bytes` bytes, at least 0 and at most a vector, and moves `p` behind them; lanes beyond are 0 | guide, tflm; the zeros are assumed
+//! IVP_LAV{FORMATS}_XP(&v, &align, &p, bytes) | loads the first `bytes` bytes, at least 0 and at most a vector, and moves `p` past them; lanes beyond are 0 | guide, tflm; the zeros are assumed
 //! IVP_LA{FORMATS}_PPXU(&align, &p, step) | moves `p` by `step` bytes and primes there | tflm; the order is assumed
-//! IVP_LAV{FORMATS}_PP(p) | another name of IVP_LA..._PP | tflm
+//! IVP_LAV{FORMATS}_PP(p) | another name for IVP_LA..._PP | tflm
 //! IVP_SV{FORMATS}_{I,X}(v, p, offset) | stores `v` at `p` + `offset` bytes, aligned to its size | halide, tflm
 //! IVP_SV{FORMATS}_{IP,XP}(v, &p, step) | stores `v` at `p`, then moves `p` by `step` bytes | tflm
 //! IVP_SV{FORMATS}{T,F}_{I,X}(v, p, offset, b) | stores the lanes where `b` is set (T) or clear (F) | tflm
 //! IVP_SV{FORMATS}{T,F}_{IP,XP}(v, &p, step, b) | the same, and moves `p` by `step` bytes | tflm
-//! IVP_SA{FORMATS}_IP(v, &align, &p) | stores `v` at `p`, which may have any address, and moves `p` behind it; bytes of a line that is not full wait in `align` | guide, halide
-//! IVP_SAV{FORMATS}_XP(v, &align, &p, bytes) | stores the first `bytes` bytes, at least 0 and at most a vector, and moves `p` behind them | guide, tflm
-//! IVP_SAPOS{FORMATS}_FP(&align, p) | writes what waits in `align`, which lies before `p` | guide, halide
+//! IVP_SA{FORMATS}_IP(v, &align, &p) | stores `v` at `p`, which may have any address, and moves `p` past it; bytes of an incomplete line wait in `align` | guide, halide
+//! IVP_SAV{FORMATS}_XP(v, &align, &p, bytes) | stores the first `bytes` bytes, at least 0 and at most a vector, and moves `p` past them | guide, tflm
+//! IVP_SAPOS{FORMATS}_FP(&align, p) | writes the bytes waiting in `align`, which belong before `p` | guide, halide
 //! IVP_SAPOS{FORMATS}_FPXP(&align, &p, step) | the same, and moves `p` by `step` bytes | tflm
-//! IVP_SA{FORMATS}POS_FP(&align, p) | an older name of IVP_SAPOS | tflm
-//! IVP_SAV{FORMATS}POS_FP(&align, p) | an older name of IVP_SAPOS | tflm
+//! IVP_SA{FORMATS}POS_FP(&align, p) | an older name for IVP_SAPOS | tflm
+//! IVP_SAV{FORMATS}POS_FP(&align, p) | an older name for IVP_SAPOS | tflm
 #define HBRT_LOADS_AND_STORES(SUFFIX, V, M, S)                                                                             \
   HBRT_IVP V IVP_LV##SUFFIX##_I(const void *p, intptr_t offset) {                                                          \
     HBRT_CYCLES_COUNT(LOAD);                                                                                          \
@@ -316,7 +316,7 @@ HBRT_TWO_LOADS(2NX8U, xb_vec2Nx8U)
 
 //! family: Loads and stores of one element
 //! each: ELEMENTS = 2NX8,2NX8U,NX16,NX16U,N_2X32,N_2X32U,N_2XF32,NXF16,NX8S,NX8U
-//! IVP_LS{ELEMENTS}_{I,X}(p, offset) | the element at `p` + `offset` bytes; it fills all lanes where a vector takes it | tflm; the guide's vecexpf_max needs all lanes
+//! IVP_LS{ELEMENTS}_{I,X}(p, offset) | the element at `p` + `offset` bytes; it fills all lanes of a vector result | tflm; the guide's vecexpf_max needs all lanes
 //! IVP_LS{ELEMENTS}_{IP,XP}(&v, &p, step) | the element at `p`, then moves `p` by `step` bytes | tflm
 //! IVP_LSR{ELEMENTS}_{I,X}(p, offset) | a vector with the element at `p` + `offset` bytes in each lane | guide, tflm
 //! IVP_LSR{ELEMENTS}_{IP,XP}(&v, &p, step) | the same from `p`, then moves `p` by `step` bytes | guide, tflm
@@ -373,7 +373,7 @@ HBRT_ELEMENTS(NX8U, xb_vecNx16, uint8_t, false)
 
 //! family: Loads and stores of vector booleans
 //! each: BOOLS = 2N,N,N_2
-//! IVP_LB{BOOLS}_I(p, offset) | the vector boolean at `p` + `offset` bytes: a bit a lane, 8, 4 or 2 bytes | assumed
+//! IVP_LB{BOOLS}_I(p, offset) | the vector boolean at `p` + `offset` bytes: one bit per lane, 8, 4 or 2 bytes | assumed
 //! IVP_SB{BOOLS}_I(b, p, offset) | stores it there | tflm; the layout is assumed
 #define HBRT_BOOLS(SUFFIX, B)                                                            \
   HBRT_IVP B IVP_LB##SUFFIX##_I(const void *p, intptr_t offset) {                        \

@@ -1,4 +1,4 @@
-/* Registers into registers: conditional moves, other views of the same bits, constants, single lanes. */
+/* Register to register: conditional moves, other views of the same bits, constants, single lanes. */
 #ifndef HBRT_IVP_MOVE_H
 #define HBRT_IVP_MOVE_H
 
@@ -63,14 +63,14 @@ HBRT_VIEWS_OF(N_2XF32, xb_vecN_2xf32)
 HBRT_VIEWS_OF(NXF16, xb_vecNxf16)
 
 //! family: Scalars and lanes
-//! IVP_MOV{NX16_FROM16,NX16U_FROM16U,NX16_FROM32,NX16_FROM32U,NX16_FROM8U,NX16_FROM8,N_2X32_FROM32,N_2XF32_FROMF32}(x) | a vector with x in each lane, its low bits where it is wider | tflm; that all lanes have it is assumed
+//! IVP_MOV{NX16_FROM16,NX16U_FROM16U,NX16_FROM32,NX16_FROM32U,NX16_FROM8U,NX16_FROM8,N_2X32_FROM32,N_2XF32_FROMF32}(x) | a vector with x in each lane, its low bits if it is wider | tflm; that it fills all lanes is assumed
 //! IVP_MOVVA{8,16,32}(x) | a vector with x in each lane | tflm
 //! IVP_MOVAV{8,16,32}(v) | lane 0 of 8, 16 or 32 bits, with its sign | tflm
 //! IVP_MOVAVU{8,16,32}(v) | lane 0, without a sign | tflm
 //! IVP_MOVF32_FROMN_2XF32(v) | lane 0 | guide
 //! IVP_MOV{16_FROMNX16,32_FROMN_2X32,32U_FROMN_2X32U}(v) | lane 0 | tflm
 //! IVP_EXTR{2NX8,NX16,N_2X32}(v, lane) | that lane, with its sign | halide, tflm
-//! IVP_EXTRVRN_2X32(v, bytes) | the lane of 32 bits at that offset in bytes | tflm
+//! IVP_EXTRVRN_2X32(v, bytes) | the 32-bit lane at that byte offset | tflm
 //! IVP_EXTRPRN_2X32(v, lane) | the four bytes of that lane, as coefficients | halide
 //! IVP_EXTRPR64N_2X32(v, pair) | the eight bytes of lanes 2 pair and 2 pair + 1, as coefficients | halide; the order is assumed
 //! IVP_DEXTRPRN_2X32(v1, v0, lane1, lane0) | eight coefficients: lane0 of v0 in the lower half, lane1 of v1 in the upper one | halide, tflm; the order is assumed

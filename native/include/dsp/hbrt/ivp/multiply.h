@@ -1,4 +1,4 @@
-/* Products in wide registers, and what adds to them. */
+/* Products in wide registers, and operations that accumulate them. */
 #ifndef HBRT_IVP_MULTIPLY_H
 #define HBRT_IVP_MULTIPLY_H
 
@@ -43,7 +43,7 @@ HBRT_IVP void accumulate_sum(W &w, const A &a, const A &b) {
   }
 }
 
-/* The even (PART 0) or odd (PART 1) lanes of 16 bits, each beside a lane of 32. */
+/* The even (PART 0) or odd (PART 1) 16-bit lanes, each next to a 32-bit lane. */
 template <int PART, class V>
 HBRT_IVP auto every_second(const V &a) {
   vec<typename V::lane_type, V::size / 2> r;
@@ -56,7 +56,7 @@ HBRT_IVP void accumulate_half(xb_vecN_2x64w &w, const A &a, const B &b) {
   for (int i = 0; i < w.size; ++i) w.add(i, static_cast<int64_t>(static_cast<uint64_t>(term(half, b, i)) << SHIFT));
 }
 
-/* Byte k of a scalar of four or eight coefficients. */
+/* Byte k of a scalar with four or eight coefficients. */
 template <class C>
 HBRT_IVP C coefficient(int64_t packed, int k) {
   return static_cast<C>(static_cast<uint64_t>(packed) >> (8 * sizeof(C) * static_cast<unsigned>(k)));
@@ -65,7 +65,7 @@ HBRT_IVP C coefficient(int64_t packed, int k) {
 }  // namespace hbrt_ivp::rule
 
 //! family: Products in wide registers
-//! Lanes of 8 bits multiply into 24, of 16 into 48, of 32 into 64. A sum wraps at that width. `U` before the type means unsigned lanes: `UU` both operands, `US` the first, `SU` the second.
+//! Lanes of 8 bits multiply into 24, of 16 into 48, of 32 into 64. A sum wraps at that width. `U` before the type means unsigned lanes: `UU` in both operands, `US` in the first, `SU` in the second.
 //! each: WIDTHS = 2NX8,NX16,N_2X32
 //! IVP_MUL{WIDTHS}(a, b) | a * b | halide
 //! IVP_MULA{WIDTHS}{,T}(&w, a, b) | w + a * b; T where a boolean is set | halide; T is assumed
@@ -118,7 +118,7 @@ HBRT_PRODUCTS(NX16, xb_vecNx16, xb_vecNx16U)
 HBRT_PRODUCTS(N_2X32, xb_vecN_2x32v, xb_vecN_2x32Uv)
 
 //! family: Products of 16 and 32 bits
-//! 16 lanes of 32 bits with every second lane of 16: `_0` the even ones, `_1` the odd ones; `H` shifts the product left by 16. `_0` and then `AH..._1` multiply by 32 bits.
+//! 16 lanes of 32 bits with every second 16-bit lane: `_0` the even ones, `_1` the odd ones; `H` shifts the product left by 16. `_0` and then `AH..._1` multiply by 32 bits.
 //! IVP_MUL{,US,SU,UU}N_2X16X32_{0,1}(a, b) | a * b | guide, halide, tflm
 //! IVP_MUL{,US,SU,UU}AN_2X16X32_{0,1}(&w, a, b) | w + a * b | tflm
 //! IVP_MUL{,US,SU,UU}HN_2X16X32_{0,1}(a, b) | a * b * 2^16 | tflm
@@ -151,13 +151,13 @@ HBRT_MIXED(UU, 1, xb_vecNx16U, xb_vecN_2x32Uv)
 //! IVP_MUL{,UU,US}PS{2NX8,NX16}(&w, a, b, c, d) | w - a * b - c * d | tflm; both signs are assumed
 //! IVP_MULUUPDA2NX8(&w, a, b, c, d) | w + a * b - c * d | halide
 //! IVP_MULQA2N8XR8(&w, a, b, c, d, r) | w + d * r0 + c * r1 + b * r2 + a * r3, r0 the lowest byte of `r` | halide
-//! IVP_MULUUQA2N8XR8(&w, a, b, c, d, r) | the same of unsigned bytes | halide
-//! IVP_MULUSQA2N8XR8(&w, a, b, c, d, r) | the same of unsigned lanes and signed coefficients | assumed
+//! IVP_MULUUQA2N8XR8(&w, a, b, c, d, r) | the same for unsigned bytes | halide
+//! IVP_MULUSQA2N8XR8(&w, a, b, c, d, r) | the same for unsigned lanes and signed coefficients | assumed
 //! IVP_DMULQA2N8XR8(&w1, &w0, a, b, c, d, r) | IVP_MULQA2N8XR8 twice: w0 with the lower four bytes of `r`, w1 with the upper four | halide
-//! IVP_DMULUUQA2N8XR8(&w1, &w0, a, b, c, d, r) | the same of unsigned bytes | halide
-//! IVP_DMULUSQA2N8XR8(&w1, &w0, a, b, c, d, r) | the same of unsigned lanes and signed coefficients | assumed
+//! IVP_DMULUUQA2N8XR8(&w1, &w0, a, b, c, d, r) | the same for unsigned bytes | halide
+//! IVP_DMULUSQA2N8XR8(&w1, &w0, a, b, c, d, r) | the same for unsigned lanes and signed coefficients | assumed
 //! IVP_MUL{,US,UU}PN16XR16(a, b, r) | b * r0 + a * r1, r0 the lower half of `r` | halide; the order is assumed
-//! IVP_MULSUPN16XR16(a, b, r) | the same of signed lanes and unsigned coefficients | halide; the order is assumed
+//! IVP_MULSUPN16XR16(a, b, r) | the same for signed lanes and unsigned coefficients | halide; the order is assumed
 //! IVP_MUL{,US}A2N8XR16(&w, a, r) | w + a * r, lanes of 8 bits with a coefficient of 16 | tflm
 //! IVP_MUL{,US}PA2N8XR16(&w, a, b, r) | w + b * r0 + a * r1, r0 the lower half of `r` | tflm; the order is assumed
 #define HBRT_PAIRS(SIGNS, SUFFIX, A, B)                                                                                      \
@@ -253,7 +253,7 @@ HBRT_IVP xb_vec2Nx24 IVP_MULI2NX8X16(const xb_vec2Nx8 &a, const xb_vecNx16 &odd,
 //! IVP_ADDWUA{2NX8,2NX8U,NX16,NX16U}(&w, a, b) | w + a + b of unsigned lanes | halide, tflm
 //! IVP_SUBWU{2NX8,2NX8U,NX16,NX16U}(a, b) | a - b of unsigned lanes | tflm
 //! IVP_SUBWUA{2NX8,2NX8U,NX16,NX16U}(&w, a, b) | w + a - b of unsigned lanes | tflm
-//! IVP_DECNEGWNX48(&w) | takes 1 from the lanes that are negative | halide; from the name
+//! IVP_DECNEGWNX48(&w) | subtracts 1 from negative lanes | halide; inferred from the name
 #define HBRT_WIDE_SUMS(U, SUFFIX, V)                                                                                         \
   HBRT_IVP void IVP_ADDW##U##A##SUFFIX(hbrt_ivp::rule::wide_of<V> &w, const V &a, const V &b) {                              \
     HBRT_CYCLES_COUNT(MUL);                                                                                             \

@@ -1,4 +1,4 @@
-/* Wide registers into vectors, and vectors into wide registers. */
+/* Wide registers to vectors, and vectors to wide registers. */
 #ifndef HBRT_IVP_PACK_H
 #define HBRT_IVP_PACK_H
 
@@ -7,7 +7,7 @@
 
 namespace hbrt_ivp::rule {
 
-/* A lane shifted to the right, by at least 0 and at most 63 bits, and made narrower. */
+/* A lane shifted right by 0 to 63 bits, then narrowed. */
 template <class L, bool ROUNDS, bool SATURATES>
 HBRT_IVP L packed(int64_t value, int shift) {
   const int n = shift < 0 ? 0 : shift > 63 ? 63 : shift;
@@ -15,7 +15,8 @@ HBRT_IVP L packed(int64_t value, int shift) {
   if (ROUNDS && n > 0) shifted += value >> (n - 1) & 1;
   return SATURATES ? bounded<L>(shifted) : static_cast<L>(shifted);
 }
-/* All lanes by one count, in lanes of the register's own type: a shift past them is one by all bits but the sign. */
+/* Shift all lanes by one count, in lanes of the register's own type: a shift past the width shifts out all bits but the
+ * sign. */
 template <class V, bool ROUNDS, bool SATURATES, class W>
 HBRT_IVP V pack(const W &w, int shift) {
   using L = typename V::lane_type;
@@ -68,7 +69,7 @@ HBRT_IVP W widen(const V &high, const V &low) {
 }  // namespace hbrt_ivp::rule
 
 //! family: Packing wide registers
-//! `V` shifts by a count of each lane, `VR` by one count; both round to nearest, ties up, and saturate; `U` saturates to unsigned; `NR` neither rounds nor saturates. A shift below 0 counts as 0 and above 63 as 63 (assumed). `_0` takes the even lanes, `_1` the odd ones, into lanes of twice the width.
+//! `V` shifts by a count per lane, `VR` by one count; both round to nearest, ties up, and saturate; `U` saturates to unsigned; `NR` neither rounds nor saturates. A shift below 0 counts as 0 and above 63 as 63 (assumed). `_0` takes the even lanes, `_1` the odd ones, into lanes of twice the width.
 //! IVP_PACK{V,VR}{2NX24,NX48,N_2X64W}(w, shift) | shifts, rounds, saturates | halide
 //! IVP_PACK{V,VR}NR{2NX24,NX48,N_2X64W}(w, shift) | shifts, takes the low bits | guide, halide
 //! IVP_PACK{V,VR}U{2NX24,NX48,N_2X64W}(w, shift) | shifts, rounds, saturates to unsigned | halide
@@ -132,7 +133,7 @@ HBRT_PACK_OUT(PACKQNX48, xb_vecNx48, xb_vecNx16, pack<xb_vecNx16 HBRT_COMMA true
 //! IVP_CVT48SNX32(high, low) | 32 lanes of two vectors, with their sign | halide, tflm
 //! IVP_CVT48UNX32(high, low) | 32 lanes of two vectors of unsigned lanes | halide, tflm
 //! IVP_CVT48SNX32L(low) | 16 lanes in the lower half, 0 in the upper one | tflm; the upper half is assumed
-//! IVP_CVT48UNX32L(low) | the same of unsigned lanes | tflm; the upper half is assumed
+//! IVP_CVT48UNX32L(low) | the same for unsigned lanes | tflm; the upper half is assumed
 //! IVP_CVT24S2NX16(high, low) | 64 lanes of two vectors, with their sign | halide, tflm
 //! IVP_CVT24UNX32L(high, low) | 32 lanes of two vectors in the lower half, the low 24 bits, 0 in the upper one | halide, tflm
 //! IVP_CVT24UNX32H(&w, high, low) | the same into the upper half | halide, tflm

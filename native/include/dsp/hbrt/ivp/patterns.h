@@ -1,12 +1,12 @@
-/* Patterns of selects and shuffles: numbers with names, for C too.
+/* Patterns for selects and shuffles: named numbers, also for C.
  *
- * A number tells what to do with elements of this many bytes; the chip's own numbers are not public, so these are not
- * those. Programs use the names.
+ * A number describes an operation on elements of this many bytes; the chip's own numbers are not public, so these
+ * differ. Programs use the names.
  */
 #ifndef HBRT_IVP_PATTERNS_H
 #define HBRT_IVP_PATTERNS_H
 
-/* Of two neighbors the first makes the low result of a dual select, the second the high one. */
+/* Of two neighbors, the first gives the low result of a dual select, the second the high one. */
 enum hbrt_ivp_pattern_kind {
   HBRT_INTERLEAVE_LO, HBRT_INTERLEAVE_HI,
   HBRT_DEINTERLEAVE_EVEN, HBRT_DEINTERLEAVE_ODD,
@@ -21,22 +21,22 @@ enum hbrt_ivp_pattern_kind {
 #define HBRT_PATTERN(kind, unit, count) (HBRT_##kind << 16 | (unit) << 8 | (count))
 
 //! family: Patterns
-//! A pattern is for elements of 8, 16 or 32 bits; a name without a width means 16. In a pair of vectors `low` lies below `high`.
+//! A pattern is for elements of 8, 16 or 32 bits; a name without a width means 16. In a pair of vectors, `low` comes before `high`.
 //! each: WIDTH = 8B_,16B_,32B_,
 //! IVP_SELI_{WIDTH}ROTATE_RIGHT_{1..31} | element i is element i + k of low and high | guide, halide
 //! IVP_SELI_{WIDTH}ROTATE_LEFT_{1..31} | the last k elements of low, then those of high | halide, tflm
 //! IVP_SELI_8B_ROTATE_{RIGHT,LEFT}_{32..63} | the same, further | tflm
-//! IVP_SELI_{WIDTH}INTERLEAVE_{1,2,4}_{LO,HI} | by groups of k elements: low, high, low, high, of their lower or upper halves | halide
-//! IVP_SELI_{WIDTH}INTERLEAVE_{1,2,4}_{EVEN,ODD} | the same of their even or odd groups | tflm; from the name
+//! IVP_SELI_{WIDTH}INTERLEAVE_{1,2,4}_{LO,HI} | groups of k elements, alternating low, high, low, high, from their lower or upper halves | halide
+//! IVP_SELI_{WIDTH}INTERLEAVE_{1,2,4}_{EVEN,ODD} | the same for their even or odd groups | tflm; inferred from the name
 //! IVP_SELI_{WIDTH}EXTRACT_1_OF_2_OFF_{0,1} | the even or odd elements of low and high | halide
-//! IVP_SELI_{WIDTH}DEINTERLEAVE_1_{EVEN,ODD} | another name of the same | halide, tflm
-//! IVP_SELI_{WIDTH}EXTRACT_{LO,HI}_HALVES | the lower or upper half of low, then that of high | tflm; from the name
+//! IVP_SELI_{WIDTH}DEINTERLEAVE_1_{EVEN,ODD} | another name for the same | halide, tflm
+//! IVP_SELI_{WIDTH}EXTRACT_{LO,HI}_HALVES | the lower or upper half of low, then that of high | tflm; inferred from the name
 //! IVP_DSELI_{WIDTH}INTERLEAVE_{1,2,4} | INTERLEAVE_LO for the low result, INTERLEAVE_HI for the high one | halide
 //! IVP_DSELI_{WIDTH}DEINTERLEAVE_{1,2,4} | even groups of low and high for the low result, odd ones for the high one | halide, tflm
 //! IVP_DSELI_8B_{INTERLEAVE,DEINTERLEAVE}_C3_STEP_{0,1} | one of two steps with three vectors of bytes; see IVP_DSEL2NX8I_H | halide
 //! IVP_SHFLI_{WIDTH}SWAP_{1,2,4,8} | element i is element i xor k | assumed
 //! IVP_SHFLI_{WIDTH}REVERSE_1 | all elements in reverse order | assumed
-//! IVP_SHFLI_REP_{0..31}X1 | element k of 16 bits in all | tflm
+//! IVP_SHFLI_REP_{0..31}X1 | the 16-bit element k in all lanes | tflm
 #define HBRT_ROTATE(W, UNIT, K)                                              \
   IVP_SELI_##W##ROTATE_RIGHT_##K = HBRT_PATTERN(ROTATE_RIGHT, UNIT, K),      \
   IVP_SELI_##W##ROTATE_LEFT_##K = HBRT_PATTERN(ROTATE_LEFT, UNIT, K),

@@ -1,4 +1,4 @@
-/* All lanes of a vector into one number. */
+/* Reductions of a vector's lanes to one number. */
 #ifndef HBRT_IVP_REDUCE_H
 #define HBRT_IVP_REDUCE_H
 
@@ -19,7 +19,7 @@ HBRT_IVP float total_f(const xb_vecN_2xf32 &v) {
   for (int i = 0; i < v.size; ++i) sum += static_cast<double>(v.lane[i]);
   return static_cast<float>(sum);
 }
-/* The lane that a comparison prefers to all others. */
+/* The lane preferred by a comparison over all others. */
 template <class V>
 HBRT_IVP typename V::lane_type largest(const V &v) {
   auto r = v.lane[0];
@@ -32,7 +32,7 @@ HBRT_IVP typename V::lane_type smallest(const V &v) {
   for (int i = 1; i < V::size; ++i) r = v.lane[i] < r ? v.lane[i] : r;
   return r;
 }
-/* The same of floats, by a rule of two vectors that says what NaN does. */
+/* The same for floats, with a rule for two vectors that defines the NaN behavior. */
 template <xb_vecN_2xf32 (*PICK)(const xb_vecN_2xf32 &, const xb_vecN_2xf32 &)>
 HBRT_IVP float fold(const xb_vecN_2xf32 &all) {
   xb_vecN_2xf32 v = all, other;
@@ -53,13 +53,13 @@ HBRT_IVP float fold(const xb_vecN_2xf32 &all) {
 //! IVP_RADDN_2X32{,U}(v) | the sum, wraps | halide, tflm
 //! IVP_RADDN_2XF32(v) | the sum, rounded once | guide; the rounding is assumed
 //! IVP_RADD{2NX8,NX16,N_2X32,N_2XF32}T(v, where) | the sum of the lanes where the boolean is set | tflm
-//! IVP_RADDU{2NX8,NX16}T(v, where) | the same of unsigned lanes | tflm
+//! IVP_RADDU{2NX8,NX16}T(v, where) | the same for unsigned lanes | tflm
 //! IVP_RADD{,U}RNX16(v) | IVP_RADDNX16 or IVP_RADDUNX16 | tflm
 //! IVP_RMAX{2NX8,NX16,N_2X32,N_2XF32}(v) | the largest lane | halide
 //! IVP_RMIN{2NX8,NX16,N_2X32,N_2XF32}(v) | the smallest lane | halide
 //! IVP_RMAXU{2NX8,2NX8U,NX16,NX16U,N_2X32,N_2X32U}(v) | the largest of unsigned lanes | halide
 //! IVP_RMINU{2NX8,2NX8U,NX16,NX16U,N_2X32,N_2X32U}(v) | the smallest of unsigned lanes | halide
-//! IVP_R{MAX,MIN}{2NX8,NX16,N_2X32}{T,F}(v, where) | of the lanes where the boolean is set (T) or clear (F); the lowest or highest value where there is none | tflm; the last is assumed
+//! IVP_R{MAX,MIN}{2NX8,NX16,N_2X32}{T,F}(v, where) | of the lanes where the boolean is set (T) or clear (F); the lowest or highest value if there is none | tflm; the last is assumed
 //! IVP_R{MAXNUM,MINNUM}N_2XF32(v) | the largest or smallest lane, without NaN | assumed
 #define HBRT_SUM(NAME, V, S, RULE)                                                     \
   HBRT_IVP S IVP_##NAME(const V &v) {                                                  \

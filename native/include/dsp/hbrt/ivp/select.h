@@ -1,4 +1,4 @@
-/* Lanes into other lanes: by an index of each lane, or by a pattern with a name. */
+/* Lanes to other lanes: by an index per lane, or by a named pattern. */
 #ifndef HBRT_IVP_SELECT_H
 #define HBRT_IVP_SELECT_H
 
@@ -7,8 +7,8 @@
 
 namespace hbrt_ivp {
 
-/* An element of three interleaved channels as it lies when the first two are interleaved in one vector: pixel and
- * channel become an index into `low` (two channels, from the step's half on) and, after it, `high` (the third). */
+/* An element of three interleaved channels, given that the first two are already interleaved in one vector: pixel and
+ * channel become an index into `low` (two channels, starting at the step's half), followed by `high` (the third). */
 HBRT_IVP int of_three(int element, int n, int step) {
   const int pixel = element / 3, channel = element % 3;
   return channel == 2 ? n + pixel % n : (2 * (pixel - step * n / 2) + channel) & (n - 1);
@@ -37,8 +37,8 @@ HBRT_IVP int source_of(int kind, int k, int n, int i) {
   }
 }
 
-/* Elements of one size, `low` and `high` behind it in `both`, by turns or by every second one: what the compiler makes
- * vector instructions of. A group of k elements is one of k times the size. */
+/* Elements of one size, with `high` after `low` in `both`, interleaved or every second one: the compiler turns this
+ * into vector instructions. A group of k elements counts as one element of k times the size. */
 template <class E>
 HBRT_IVP bool by_groups(uint8_t *to, const uint8_t *from, int kind) {
   constexpr int n = 64 / sizeof(E);
@@ -77,7 +77,7 @@ HBRT_IVP V select_pattern(const V &high, const V &low, int pattern, int second =
   std::memcpy(r.lane, to, sizeof to);
   return r;
 }
-/* Indices beyond two vectors come round. */
+/* Indices beyond two vectors wrap around. */
 template <class V, class I>
 HBRT_IVP V select(const V &high, const V &low, const I &index) {
   V r;
@@ -93,7 +93,7 @@ HBRT_IVP V shuffle(const V &v, const I &index) {
   for (int i = 0; i < V::size; ++i) r.lane[i] = v.lane[index.lane[i] & (V::size - 1)];
   return r;
 }
-/* An index of bytes for a dual select: the even bytes (PART 0) are for the low result, the odd ones for the high one. */
+/* A byte index for a dual select: the even bytes (PART 0) are for the low result, the odd ones for the high one. */
 template <class V, int PART>
 HBRT_IVP V select_by_bytes(const V &high, const V &low, const xb_vec2Nx8 &bytes) {
   vec<int32_t, V::size> index;
@@ -111,7 +111,7 @@ HBRT_IVP V select_by_bytes(const V &high, const V &low, const xb_vec2Nx8 &bytes)
 //! IVP_SHFL{LANES}(v, index) | lane i is lane index[i] of v | halide, tflm
 //! IVP_SHFL{LANES}I(v, pattern) | the same by a pattern IVP_SHFLI_ | tflm
 //! IVP_SELS{LANES}(v, lane) | that lane, as a scalar | tflm
-//! IVP_REP{LANES}(v, lane) | that lane in all | tflm
+//! IVP_REP{LANES}(v, lane) | that lane in all lanes | tflm
 //! IVP_DSEL{LANES}I(&r1, &r0, high, low, pattern) | two selects at once by a pattern IVP_DSELI_ | halide, tflm
 //! IVP_DSEL{2NX8,2NX8U}I_H(&r1, &r0, high, low, pattern) | the same, but r1 keeps its lower half. Interleave a, b and c: (rg1, rg0) of b, a by INTERLEAVE_1; (r1, r0) of c, rg0 by C3_STEP_0; (r1, r2) of c, rg1 by C3_STEP_1 with _H; backwards likewise | halide
 //! IVP_DSEL{NX16,NX16U}(&r1, &r0, high, low, bytes) | two selects: byte 2 i is the index of lane i of r0, byte 2 i + 1 that of r1 | halide

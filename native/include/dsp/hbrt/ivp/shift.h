@@ -1,4 +1,4 @@
-/* Shifts, by a constant and by a count of each lane. */
+/* Shifts, by a constant or by a count per lane. */
 #ifndef HBRT_IVP_SHIFT_H
 #define HBRT_IVP_SHIFT_H
 
@@ -6,7 +6,7 @@
 
 namespace hbrt_ivp::rule {
 
-/* x * 2^count without bound, in 64 bits: |count| is cut to the lane's width, so that nothing is lost. */
+/* x * 2^count without overflow, in 64 bits: |count| is limited to the lane width, so nothing is lost. */
 template <class L>
 HBRT_IVP int64_t scaled(L x, int count) {
   constexpr int bits = 8 * sizeof(L);
@@ -20,7 +20,7 @@ HBRT_IVP L bounded(int64_t x) {
   return static_cast<L>(x < low ? low : x > high ? high : x);
 }
 
-/* To the left where a count is positive, to the right where it is negative; LOGICAL fills with zeros from the left. */
+/* Left for positive counts, right for negative ones; LOGICAL shifts in zeros from the left. */
 template <bool LOGICAL, bool SATURATES, class V, class C>
 HBRT_IVP V left(const V &a, const C &count) {
   using L = typename V::lane_type;
@@ -32,7 +32,7 @@ HBRT_IVP V left(const V &a, const C &count) {
   }
   return r;
 }
-/* By one count, to the left or to the right: a count within the lane's width shifts all lanes at once. */
+/* Left or right by one count: a count within the lane width shifts all lanes at once. */
 template <class V>
 HBRT_IVP V left_all(const V &a, int count) {
   using L = typename V::lane_type;
@@ -59,17 +59,17 @@ HBRT_IVP C turned(const C &count) {
 }  // namespace hbrt_ivp::rule
 
 //! family: Shifts
-//! By a count of each lane: a negative count shifts the other way; a count past the lane's width leaves nothing but zeros or signs (assumed). Halide's test of these operations names counts from -16 to 16 and from -31 to 31.
-//! IVP_SLLI{INTEGERS}(a, count) | to the left by a constant | guide, halide
-//! IVP_SRLI{INTEGERS}(a, count) | to the right by a constant, zeros come in, of signed types too | guide, halide
-//! IVP_SRAI{INTEGERS}(a, count) | to the right by a constant, the sign comes in, of unsigned types too | halide
-//! IVP_SLSI{NX16,N_2X32}(a, count) | to the left by a constant, saturates | halide
-//! IVP_SLL{NX16,NX16U,N_2X32,N_2X32U}(a, counts) | to the left; to the right zeros come in | halide
-//! IVP_SRL{NX16,NX16U,N_2X32,N_2X32U}(a, counts) | to the right, zeros come in | halide
-//! IVP_SLA{NX16,N_2X32}(a, counts) | to the left; to the right the sign comes in | halide
-//! IVP_SRA{NX16,N_2X32}(a, counts) | to the right, the sign comes in | halide
-//! IVP_SLS{NX16,N_2X32}(a, counts) | to the left, saturates; to the right the sign comes in | halide
-//! IVP_SRS{NX16,N_2X32}(a, counts) | to the right, the sign comes in; to the left it saturates | halide
+//! By a count per lane: a negative count shifts the other way; a count past the lane width leaves only zeros or sign bits (assumed). Halide's test of these operations uses counts from -16 to 16 and from -31 to 31.
+//! IVP_SLLI{INTEGERS}(a, count) | left by a constant | guide, halide
+//! IVP_SRLI{INTEGERS}(a, count) | right by a constant, shifts in zeros, also for signed types | guide, halide
+//! IVP_SRAI{INTEGERS}(a, count) | right by a constant, shifts in the sign, also for unsigned types | halide
+//! IVP_SLSI{NX16,N_2X32}(a, count) | left by a constant, saturates | halide
+//! IVP_SLL{NX16,NX16U,N_2X32,N_2X32U}(a, counts) | left; a right shift shifts in zeros | halide
+//! IVP_SRL{NX16,NX16U,N_2X32,N_2X32U}(a, counts) | right, shifts in zeros | halide
+//! IVP_SLA{NX16,N_2X32}(a, counts) | left; a right shift shifts in the sign | halide
+//! IVP_SRA{NX16,N_2X32}(a, counts) | right, shifts in the sign | halide
+//! IVP_SLS{NX16,N_2X32}(a, counts) | left, saturates; a right shift shifts in the sign | halide
+//! IVP_SRS{NX16,N_2X32}(a, counts) | right, shifts in the sign; a left shift saturates | halide
 #define HBRT_SHIFT(NAME, SUFFIX, V, COUNT, RESULT)                          \
   HBRT_IVP V IVP_##NAME##SUFFIX(const V &a, COUNT count) {                  \
     HBRT_CYCLES_COUNT(ALU);                                            \

@@ -1,7 +1,7 @@
-/* What the core is: a Vision P6 with 32 lanes of 16 bits and the single-precision vector unit.
+/* The core's configuration: a Vision P6 with 32 lanes of 16 bits and the single-precision vector unit.
  *
  * Source: DSP development guide (J5 OE), 10.2.1, for Vision P6, 512-bit SIMD and 64-byte loads. The names are those
- * that public sources ask for (Halide's Xtensa back end, foss-xtensa/tflmlib_vision).
+ * used by public sources (Halide's Xtensa back end, foss-xtensa/tflmlib_vision).
  */
 #ifndef HBRT_XTENSA_CORE_ISA_H
 #define HBRT_XTENSA_CORE_ISA_H

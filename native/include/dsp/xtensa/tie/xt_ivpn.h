@@ -1,11 +1,12 @@
 /* <xtensa/tie/xt_ivpn.h>: the vector intrinsics of a Vision P6, emulated on the host.
  *
- * C++17: types, operators and intrinsics. C: types that can be declared and copied, and the constants; a file that
- * calls intrinsics is compiled as C++ (g++ -x c++). docs/ivp.md lists each intrinsic with its meaning and its source.
+ * C++17: types, operators and intrinsics. C: the constants, and types that can be declared and copied; a file that
+ * calls intrinsics must be compiled as C++ (g++ -x c++). docs/ivp.md lists each intrinsic with its meaning and its
+ * source.
  *
  * Source: DSP development guide (J5 OE), 10.2.3.3.2, for the intrinsics of its softmax; Halide's Xtensa back end
  * (https://github.com/halide/Halide/tree/xtensa-codegen/src) and https://github.com/foss-xtensa/tflmlib_vision for the
- * names, the order of arguments and the meaning of the others.
+ * names, argument order and meaning of the others.
  */
 #ifndef HBRT_XTENSA_XT_IVPN_H
 #define HBRT_XTENSA_XT_IVPN_H

@@ -1,4 +1,4 @@
-/* The cycle counter of the core: modelled cycles, of DMA and of vector instructions (docs/c-images.md).
+/* The core's cycle counter: modelled cycles of DMA and vector instructions (docs/c-images.md).
  *
  * Source: DSP development guide (J5 OE), 10.2.3.3.4, for the header, XT_RSR_CCOUNT and HB_DSP_TIME_STAMP.
  */

@@ -1,4 +1,4 @@
-/** Statuses of hbDNN*: those of the boards before. */
+/** Statuses of hbDNN*: the same as on earlier boards. */
 #ifndef HBRT_HOBOT_DNN_HB_DNN_STATUS_H
 #define HBRT_HOBOT_DNN_HB_DNN_STATUS_H
 

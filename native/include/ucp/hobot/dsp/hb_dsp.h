@@ -1,7 +1,7 @@
 /**
  * hbDSP*: ops on a DSP core of the S series.
  *
- * Source: a guide of UCP that its vendor published; the ranges of commands as its readers state them.
+ * Source: a guide to UCP published by its vendor; the command ranges as stated by its readers.
  */
 #ifndef HBRT_HOBOT_DSP_HB_DSP_H
 #define HBRT_HOBOT_DSP_HB_DSP_H
@@ -17,10 +17,16 @@ extern "C" {
 #define HB_DSP_RPC_CMD_BUTT 0xffff
 #endif
 
-/** Make a task of one call; `taskHandle` NULL runs it at once. The blocks are kept by address until it has ended. */
+/**
+ * Create a task with one call; `taskHandle` NULL runs it immediately. The blocks are referenced, not copied, until it
+ * has ended.
+ */
 int32_t hbDSPRpcV2(hbUCPTaskHandle_t *taskHandle, hbUCPSysMem *input, hbUCPSysMem *output, int32_t rpcCmd);
 
-/** Have the DSP see memory. Here it sees all of it: `out` becomes `in`. Returns 0; HB_SYS_INVALID_ARGUMENT for NULL. */
+/**
+ * Make memory visible to the DSP. Here it sees all memory: `out` becomes `in`. Returns 0; HB_SYS_INVALID_ARGUMENT for
+ * NULL.
+ */
 int32_t hbDSPAddrMap(hbUCPSysMem *out, hbUCPSysMem const *in);
 
 /** Undo hbDSPAddrMap. */

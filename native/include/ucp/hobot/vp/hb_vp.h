@@ -1,7 +1,7 @@
 /**
- * hbVP*: images of the S series, and what the headers of its ops share.
+ * hbVP*: images of the S series, and declarations shared by its op headers.
  *
- * Source: VP operator manual (J6 OE 3.0.17), hbVPImage; numbers are those of the CV ops.
+ * Source: VP operator manual (J6 OE 3.0.17), hbVPImage; the numbers are those of the CV ops.
  */
 #ifndef HBRT_HOBOT_VP_HB_VP_H
 #define HBRT_HOBOT_VP_HB_VP_H
@@ -13,7 +13,10 @@
 extern "C" {
 #endif
 
-/** Bytes in device memory: `size` of `memSize` are in use. Emulator: the order of the fields, which public programs do not show. */
+/**
+ * Bytes in device memory: `size` of `memSize` are in use. Emulator: the field order, which public programs do not
+ * show.
+ */
 typedef struct hbVPArray {
   uint64_t phyAddr;
   void *virAddr;

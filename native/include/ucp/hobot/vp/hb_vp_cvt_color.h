@@ -12,8 +12,11 @@
 extern "C" {
 #endif
 
-/** Make a task that converts `srcImg` to the format of `dstImg`, which has its size. `taskHandle` NULL runs it at once.
- * Returns 0; HB_SYS_INVALID_ARGUMENT for NULL; as hbDSPRpcV2, and with `taskHandle` NULL what the op came to. */
+/**
+ * Create a task that converts `srcImg` to the format of `dstImg`, which has the same size. `taskHandle` NULL runs it
+ * immediately. Returns 0; HB_SYS_INVALID_ARGUMENT for NULL; the codes of hbDSPRpcV2, and with `taskHandle` NULL the
+ * op's result.
+ */
 int32_t hbVPCvtColor(hbUCPTaskHandle_t *taskHandle, hbVPImage *dstImg, hbVPImage const *srcImg);
 
 #ifdef __cplusplus

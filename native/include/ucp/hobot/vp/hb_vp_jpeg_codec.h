@@ -1,7 +1,7 @@
 /**
- * hbVPJPEG*: JPEG on the S series' JPU. Not supported: each function returns HB_SYS_NOT_SUPPORTED, with a sentence.
+ * hbVPJPEG*: JPEG on the S series' JPU. Not supported: each function returns HB_SYS_NOT_SUPPORTED, with a message.
  *
- * Source: public programs. Emulator: the order of fields, and the defaults.
+ * Source: public programs. Emulator: the field order, and the defaults.
  */
 #ifndef HBRT_HOBOT_VP_HB_VP_JPEG_CODEC_H
 #define HBRT_HOBOT_VP_HB_VP_JPEG_CODEC_H
@@ -12,10 +12,10 @@
 extern "C" {
 #endif
 
-/** A codec, until it is released. */
+/** A codec; valid until it is released. */
 typedef void *hbVPJPEGContext;
 
-/** What an encoder is created for. */
+/** Parameters of an encoder. */
 typedef struct hbVPJPEGEncParam {
   uint8_t imageFormat; /* hbVPImageFormat */
   int32_t width;
@@ -24,9 +24,9 @@ typedef struct hbVPJPEGEncParam {
   uint64_t backend;
 } hbVPJPEGEncParam;
 
-/** What a decoder is created for. */
+/** Parameters of a decoder. */
 typedef struct hbVPJPEGDecParam {
-  uint8_t imageFormat; /* hbVPImageFormat, of the result */
+  uint8_t imageFormat; /* hbVPImageFormat of the result */
   uint64_t backend;
 } hbVPJPEGDecParam;
 
@@ -53,10 +53,10 @@ int32_t hbVPCreateJPEGEncContext(hbVPJPEGContext *context, hbVPJPEGEncParam *par
 /** Release an encoder. */
 int32_t hbVPReleaseJPEGEncContext(hbVPJPEGContext context);
 
-/** Make a task that encodes an image. */
+/** Create a task that encodes an image. */
 int32_t hbVPJPEGEncode(hbUCPTaskHandle_t *taskHandle, hbVPImage const *srcImg, hbVPJPEGContext context);
 
-/** What a task has encoded, until it is released. */
+/** A task's encoded result; valid until it is released. */
 int32_t hbVPGetJPEGEncOutputBuffer(hbVPArray *outBuf, hbUCPTaskHandle_t taskHandle);
 
 /** Create a decoder. */
@@ -65,10 +65,10 @@ int32_t hbVPCreateJPEGDecContext(hbVPJPEGContext *context, hbVPJPEGDecParam *par
 /** Release a decoder. */
 int32_t hbVPReleaseJPEGDecContext(hbVPJPEGContext context);
 
-/** Make a task that decodes the bytes of a JPEG file. */
+/** Create a task that decodes the bytes of a JPEG file. */
 int32_t hbVPJPEGDecode(hbUCPTaskHandle_t *taskHandle, hbVPArray const *srcBuf, hbVPJPEGContext context);
 
-/** What a task has decoded, until it is released. */
+/** A task's decoded result; valid until it is released. */
 int32_t hbVPGetJPEGDecOutputBuffer(hbVPImage *outImg, hbUCPTaskHandle_t taskHandle);
 
 #ifdef __cplusplus

@@ -12,8 +12,10 @@
 extern "C" {
 #endif
 
-/** Make a task that scales `srcImg` to the size of `dstImg`. `taskHandle` NULL runs it at once.
- * Returns 0; HB_SYS_INVALID_ARGUMENT for NULL; as hbDSPRpcV2, and with `taskHandle` NULL what the op came to. */
+/**
+ * Create a task that scales `srcImg` to the size of `dstImg`. `taskHandle` NULL runs it immediately.
+ * Returns 0; HB_SYS_INVALID_ARGUMENT for NULL; the codes of hbDSPRpcV2, and with `taskHandle` NULL the op's result.
+ */
 int32_t hbVPResize(hbUCPTaskHandle_t *taskHandle, hbVPImage *dstImg, hbVPImage const *srcImg,
                    hbVPInterpolationType interpolation);
 

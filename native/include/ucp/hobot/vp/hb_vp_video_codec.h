@@ -1,5 +1,5 @@
 /**
- * Types of the S series' video codecs. Emulator: there are no functions; no public program calls them.
+ * Types of the S series' video codecs. Emulator: there are no functions, because no public program calls them.
  *
  * Source: public programs.
  */
@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/** What a stream holds. Emulator: the numbers. */
+/** Codec of a stream. Emulator: the numbers. */
 typedef enum { HB_VP_VIDEO_TYPE_H264 = 0, HB_VP_VIDEO_TYPE_H265 = 1 } hbVPVideoType;
 
 #ifdef __cplusplus

@@ -142,7 +142,7 @@ DSPQUEUE_STAT_SIGNALING_PERF = 7
 
 
 class remote_rpc_status_flags_t(IntEnum):
-    """States of a domain that are reported to a notifier."""
+    """Domain states reported to a notifier."""
 
     FASTRPC_USER_PD_UP = 0
     FASTRPC_USER_PD_EXIT = 1
@@ -152,7 +152,7 @@ class remote_rpc_status_flags_t(IntEnum):
 
 
 class fastrpc_domain_type(IntEnum):
-    """Types of domains."""
+    """Domain types."""
 
     ALL_DOMAINS = 0
     NSP = 1
@@ -163,7 +163,7 @@ class fastrpc_domain_type(IntEnum):
 
 
 class system_req_id(IntEnum):
-    """Requests of a system."""
+    """System requests."""
 
     FASTRPC_GET_DOMAINS = 0
 
@@ -180,14 +180,14 @@ class dspqueue_t(CHandle):
 Charx12: TypeAlias = Annotated[bytes, c_char * 12]
 FastrpcAsyncCallbackTFn: TypeAlias = Annotated[Any, CFUNCTYPE(None, c_uint64, c_void_p, c_int32)]
 fastrpc_notif_fn_t = CFUNCTYPE(c_int32, c_void_p, c_int32, c_int32, c_int32)
-"""Is told of each state of a domain."""
+"""Called for each change of a domain's state."""
 RemoteRpcNotifRegisterNotifierFn: TypeAlias = Annotated[Any, fastrpc_notif_fn_t]
 Charx30: TypeAlias = Annotated[bytes, c_char * 30]
 
 
 @structure
 class remote_buf(CStructure):
-    """A buffer: its address and its bytes."""
+    """A buffer: its address and its size in bytes."""
 
     pv: void_p
     nLen: uint64_t
@@ -195,7 +195,7 @@ class remote_buf(CStructure):
 
 @structure
 class remote_dma_handle(CStructure):
-    """A part of shared memory: its file descriptor, and where it begins."""
+    """Part of a shared memory: its file descriptor, and its offset."""
 
     fd: int32_t
     offset: uint32_t
@@ -213,7 +213,7 @@ class remote_arg(CUnion):
 
 @structure
 class domain(CStructure):
-    """A domain: its number, and its part of a URI."""
+    """A domain: its number, and its URI suffix."""
 
     id: int32_t
     uri: Charx12
@@ -252,7 +252,7 @@ class remote_rpc_control_latency(CStructure):
 
 @structure
 class remote_dsp_capability(CStructure):
-    """A question about a domain, and its answer."""
+    """A capability query for a domain, and its answer."""
 
     domain: uint32_t
     attribute_ID: uint32_t
@@ -285,16 +285,16 @@ remote_rpc_get_domain_t = remote_rpc_get_domain
 
 @structure
 class remote_control_custom_path(CStructure):
-    """A path of a key: in, or out into value of value_size bytes."""
+    """The path of a key: passed in, or written to value of value_size bytes."""
 
-    value_size: int32_t  # with the NUL
+    value_size: int32_t  # including the NUL
     path: void_p
     value: void_p
 
 
 @structure
 class remote_rpc_thread_params(CStructure):
-    """Of the threads of a domain.
+    """Parameters of a domain's threads.
 
     Attributes:
         domain: Or -1.
@@ -317,7 +317,7 @@ class remote_rpc_control_unsigned_module(CStructure):
 
 @structure
 class remote_rpc_relative_thread_priority(CStructure):
-    """How far the priority of a domain's threads is from the default one, 192.
+    """Offset of a domain's thread priority from the default, 192.
 
     Attributes:
         domain: Or -1.
@@ -330,7 +330,7 @@ class remote_rpc_relative_thread_priority(CStructure):
 
 @structure
 class remote_rpc_process_clean_params(CStructure):
-    """A domain whose process to end."""
+    """The domain whose process is to be ended."""
 
     domain: int32_t
 
@@ -340,7 +340,7 @@ remote_rpc_process_exception = remote_rpc_process_clean_params
 
 @structure
 class remote_rpc_session_close(CStructure):
-    """A domain whose session to close.
+    """The domain whose session is to be closed.
 
     Attributes:
         domain: Or -1.
@@ -351,7 +351,7 @@ class remote_rpc_session_close(CStructure):
 
 @structure
 class remote_rpc_control_pd_dump(CStructure):
-    """Whether a domain that crashes leaves a dump."""
+    """Whether a crashing domain leaves a dump."""
 
     domain: int32_t  # or -1
     enable: int32_t
@@ -359,7 +359,7 @@ class remote_rpc_control_pd_dump(CStructure):
 
 @structure
 class remote_process_type(CStructure):
-    """A question about a domain, and its answer."""
+    """A process-type query for a domain, and its answer."""
 
     domain: int32_t
     process_type: int32_t  # out: PROCESS_TYPE_SIGNED or PROCESS_TYPE_UNSIGNED
@@ -392,7 +392,7 @@ class remote_rpc_pd_initmem_size(CStructure):
 
 @structure
 class remote_rpc_reserve_new_session(CStructure):
-    """Reserve a session on a domain. Lengths of names and URIs are without the NUL."""
+    """Reserve a session on a domain. Lengths of names and URIs exclude the NUL."""
 
     domain_name: void_p
     domain_name_len: uint32_t
@@ -420,7 +420,7 @@ remote_rpc_effective_domain_id_t = remote_rpc_effective_domain_id
 
 @structure
 class remote_rpc_get_uri(CStructure):
-    """The URI to open of an interface's URI, on a domain and a session."""
+    """The URI that opens an interface on a given domain and session."""
 
     domain_name: void_p
     domain_name_len: uint32_t
@@ -436,7 +436,7 @@ remote_rpc_get_uri_t = remote_rpc_get_uri
 
 @structure
 class remote_rpc_set_max_thread(CStructure):
-    """Threads of an unsigned process domain."""
+    """Parameters of an unsigned process domain's threads."""
 
     domain: int32_t
     max_num_threads: uint32_t  # 128 to 256
@@ -444,7 +444,7 @@ class remote_rpc_set_max_thread(CStructure):
 
 @structure
 class fastrpc_context_create(CStructure):
-    """Effective domains, and a number for all of them."""
+    """Effective domains, and one identifier for all of them."""
 
     effec_domain_ids: void_p
     num_domain_ids: uint32_t
@@ -454,7 +454,7 @@ class fastrpc_context_create(CStructure):
 
 @structure
 class fastrpc_context_destroy(CStructure):
-    """The number of fastrpc_context_create."""
+    """The identifier from fastrpc_context_create."""
 
     ctx: uint64_t
     flags: uint64_t
@@ -467,14 +467,14 @@ class fastrpc_domain(CStructure):
     id: int32_t
     name: Charx30
     type: int32_t
-    status: int32_t  # 0 for one that is down
+    status: int32_t  # 0 if it is down
     card: uint32_t
     soc_id: uint32_t
 
 
 @structure
 class fastrpc_domains_info(CStructure):
-    """Domains of a type.
+    """Query for domains of a type.
 
     Attributes:
         domains: Out: max_domains of them.
@@ -490,7 +490,7 @@ class fastrpc_domains_info(CStructure):
 
 @structure
 class system_req_payload(CStructure):
-    """A request of a system."""
+    """A system request."""
 
     id: int32_t
     sys: fastrpc_domains_info
@@ -498,12 +498,12 @@ class system_req_payload(CStructure):
 
 @structure
 class dspqueue_buffer(CStructure):
-    """A buffer that a packet names.
+    """A buffer referenced by a packet.
 
     Attributes:
-        fd: Descriptor, as of fastrpc_mmap.
-        size: 0 for all of it, with offset 0.
-        ptr: Out, of a read: its address on this side; NULL if it has none.
+        fd: Descriptor, as for fastrpc_mmap.
+        size: 0 for the whole buffer, with offset 0.
+        ptr: Set by a read: its address on this side; NULL if it has none.
     """
 
     fd: uint32_t
@@ -514,4 +514,4 @@ class dspqueue_buffer(CStructure):
 
 
 dspqueue_callback_t = CFUNCTYPE(None, dspqueue_t, c_int32, c_void_p)
-"""Is called when packets have come, or at an error."""
+"""Called when packets have arrived, or on an error."""
