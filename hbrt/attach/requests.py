@@ -118,11 +118,10 @@ class Requests:
         self.tell(verb, {"phy": phy_addr}, _SETTLE_SECONDS)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection; its memory is freed when the last thread that uses it has left this object."""
         lease, self._lease = self._lease, self._ffi.NULL
         if lease:
             self._lib.hbrt_lease_close(lease)
-            self._ffi.release(lease)  # now, since a C program ends without garbage collection
 
     def _refuse_if_faulty(self) -> None:
         if self._link.fault and not self._link.is_detaching:
@@ -139,23 +138,25 @@ class Requests:
 
     def _exchange(self, number: int, question: Question, request: bytes, seconds: float) -> None:
         """Send a request unless already sent, and store its answer in ``question``, unless it is late."""
+        lease = self._lease  # another thread may close this object
         end, found = time.monotonic() + seconds, INTERRUPTED
         while found == INTERRUPTED:
             left_ns = max(int((end - time.monotonic()) * 1e9), 0)
-            found = self._lib.hbrt_exchange(self._lease, number, request, len(request), question.sent, left_ns)
+            found = self._lib.hbrt_exchange(lease, number, request, len(request), question.sent, left_ns)
         if found == GONE:
             self._link.lose()
         elif found != TIMEOUT and number != _NOBODY:
             self._take(number, question)
 
     def _take(self, number: int, question: Question) -> None:
-        if not self._lease:
+        lease = self._lease
+        if not lease:
             return
         size = self._ffi.new("uint64_t *")
-        message = self._lib.hbrt_answer(self._lease, number, size)
+        message = self._lib.hbrt_answer(lease, number, size)
         if message:
             question.answer = wire.decode_reply(bytes(self._ffi.buffer(message, size[0])))
-            self._lib.hbrt_answer_end(self._lease, number)
+            self._lib.hbrt_answer_end(lease, message)
 
     def _undo_of(self, verb: str) -> Callable[[Any], Callable[[], object]] | None:
         """Return a function from the data of an untaken answer to the C call that undoes it; None for nothing."""

@@ -8,6 +8,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -30,6 +31,7 @@ typedef struct {
 typedef struct answer {
     struct answer *next;
     uint64_t number, bytes, come_bytes;
+    uint32_t readers; /* threads between hbrt_answer and hbrt_answer_end */
     uint8_t message[];
 } answer;
 
@@ -37,6 +39,7 @@ struct hbrt_lease {
     int fd;
     uint32_t turn; /* futex: one thread sends or receives at a time */
     uint32_t inside; /* threads in hbrt_exchange */
+    uint32_t is_closed;
     answer *coming; /* partly received; belongs to the thread whose turn it is */
     uint8_t packet[PACKET_BYTES];
     pthread_mutex_t lock; /* protects the answers */
@@ -82,8 +85,9 @@ static void end_turn(hbrt_lease *lease) {
 
 void hbrt_lease_close(hbrt_lease *lease) {
     struct timespec moment = {0, 50000};
+    __atomic_store_n(&lease->is_closed, 1, __ATOMIC_SEQ_CST); /* the number of the file may soon be another one's */
     shutdown(lease->fd, SHUT_RDWR); /* makes threads that are sending or waiting return */
-    while (__atomic_load_n(&lease->inside, __ATOMIC_ACQUIRE)) nanosleep(&moment, NULL);
+    while (__atomic_load_n(&lease->inside, __ATOMIC_SEQ_CST)) nanosleep(&moment, NULL);
 }
 
 /* Wait for an event on the connection. Returns 1, HBRT_TIMEOUT or HBRT_INTERRUPTED. */
@@ -114,12 +118,18 @@ static int send_request(hbrt_lease *lease, uint64_t number, const void *request,
     return 1;
 }
 
-static answer *find(hbrt_lease *lease, uint64_t number) {
-    pthread_mutex_lock(&lease->lock);
+/* The answer to a request; call it with the lock held. */
+static answer *find(const hbrt_lease *lease, uint64_t number) {
     answer *one = lease->answers;
     while (one != NULL && one->number != number) one = one->next;
-    pthread_mutex_unlock(&lease->lock);
     return one;
+}
+
+static int has_come(hbrt_lease *lease, uint64_t number) {
+    pthread_mutex_lock(&lease->lock);
+    int is_there = find(lease, number) != NULL;
+    pthread_mutex_unlock(&lease->lock);
+    return is_there;
 }
 
 /* Store a packet; 0 if it cannot belong to an answer. */
@@ -157,7 +167,7 @@ static int exchange(hbrt_lease *lease, uint64_t number, const void *request, uin
     int found = take_turn(lease, deadline_ns);
     if (found < 0) return found;
     found = send_request(lease, number, request, bytes, is_sent, deadline_ns);
-    while (found > 0 && number && find(lease, number) == NULL) {
+    while (found > 0 && number && !has_come(lease, number)) {
         found = await(lease, POLLIN, deadline_ns);
         if (found < 0) break;
         ssize_t size = recv(lease->fd, lease->packet, sizeof lease->packet, MSG_DONTWAIT);
@@ -170,25 +180,33 @@ static int exchange(hbrt_lease *lease, uint64_t number, const void *request, uin
 
 int hbrt_exchange(hbrt_lease *lease, uint64_t number, const void *request, uint64_t bytes, int *is_sent, int64_t timeout_ns) {
     if (lease == NULL) return HBRT_GONE;
-    __atomic_add_fetch(&lease->inside, 1, __ATOMIC_ACQ_REL);
-    int found = exchange(lease, number, request, bytes, is_sent, timeout_ns);
+    __atomic_add_fetch(&lease->inside, 1, __ATOMIC_SEQ_CST);
+    int found = HBRT_GONE;
+    if (!__atomic_load_n(&lease->is_closed, __ATOMIC_SEQ_CST))
+        found = exchange(lease, number, request, bytes, is_sent, timeout_ns);
     __atomic_sub_fetch(&lease->inside, 1, __ATOMIC_RELEASE);
     return found;
 }
 
 const void *hbrt_answer(hbrt_lease *lease, uint64_t number, uint64_t *bytes) {
+    pthread_mutex_lock(&lease->lock);
     answer *one = find(lease, number);
+    if (one != NULL) one->readers++;
+    pthread_mutex_unlock(&lease->lock);
     if (one == NULL) return NULL;
     *bytes = one->bytes;
     return one->message;
 }
 
-void hbrt_answer_end(hbrt_lease *lease, uint64_t number) {
+void hbrt_answer_end(hbrt_lease *lease, const void *message) {
+    answer *one = (answer *)((uintptr_t)message - offsetof(answer, message));
     pthread_mutex_lock(&lease->lock);
-    answer **at = &lease->answers;
-    while (*at != NULL && (*at)->number != number) at = &(*at)->next;
-    answer *one = *at;
-    if (one != NULL) *at = one->next;
+    int is_last = --one->readers == 0;
+    if (is_last) {
+        answer **at = &lease->answers;
+        while (*at != one) at = &(*at)->next;
+        *at = one->next;
+    }
     pthread_mutex_unlock(&lease->lock);
-    free(one);
+    if (is_last) free(one);
 }

@@ -153,17 +153,17 @@ typedef struct hbrt_lease hbrt_lease;
 
 /* The requests of a lease, over its connection `fd`; NULL without memory. */
 hbrt_lease *hbrt_lease_new(int fd);
-/* Hang up; returns once no thread is in hbrt_exchange. The caller closes `fd`. */
+/* Hang up; returns once no thread is in hbrt_exchange, and later exchanges find it gone. The caller closes `fd`. */
 void hbrt_lease_close(hbrt_lease *lease);
 void hbrt_lease_free(hbrt_lease *lease);
 
-/* Send a request over a lease (NULL if closed), unless `is_sent` is already set, and wait for its answer, except for
+/* Send a request over a lease (NULL: none), unless `is_sent` is already set, and wait for its answer, except for
  * number 0. Safe from any thread; call it again to resume. timeout_ns: < 0 waits forever.
  * Returns 1 once the answer has arrived (number 0: once it is sent), HBRT_TIMEOUT, _INTERRUPTED or _GONE. */
 int hbrt_exchange(hbrt_lease *lease, uint64_t number, const void *request, uint64_t bytes, int *is_sent, int64_t timeout_ns);
-/* The answer to a request, valid until hbrt_answer_end; NULL if none. */
+/* The answer to a request, valid until hbrt_answer_end; NULL if none. Several threads may read it at once. */
 const void *hbrt_answer(hbrt_lease *lease, uint64_t number, uint64_t *bytes);
-void hbrt_answer_end(hbrt_lease *lease, uint64_t number);
+void hbrt_answer_end(hbrt_lease *lease, const void *message);
 
 /* -- the side that runs --------------------------------------------------------------------------------------------- */
 

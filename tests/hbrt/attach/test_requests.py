@@ -111,3 +111,23 @@ def test_a_daemon_that_goes_is_noticed_by_who_waits(link: Link) -> None:
         link.ask("status")
     assert caught.value.status == Status.HB_DSP_BOARD_LOST
     gone.join()
+
+
+def test_an_answer_may_be_taken_while_another_thread_closes(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
+    class ClosedInBetween:
+        """The library, with a close before an answer is read, as when the program's main thread ends."""
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "hbrt_answer_end":
+                monkeypatch.undo()
+                link.requests.close()
+            return getattr(lib, name)
+
+    lib = link.requests._lib
+    monkeypatch.setattr(link.requests, "_lib", ClosedInBetween())
+    answers = threading.Thread(target=lambda: link.say(link.hear()[0], PHY))
+    answers.start()
+    assert link.ask("alloc", size=1, cached=0).data == PHY
+    answers.join(PATIENCE_S)
+    link.requests.tell("free", {"phy": PHY})
+    assert link.fault == Status.HB_DSP_BOARD_LOST
