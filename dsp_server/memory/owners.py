@@ -433,17 +433,18 @@ class BoardMemory:
         return min(self._heap.guard_pages * PAGE_BYTES, end - block.phy_addr - block.reserved_bytes)
 
     def _find_late_write(self, phy_addr: int, size_bytes: int) -> None:
-        touched = self._tables.first_nonzero(phy_addr, size_bytes)
-        if touched is None:
+        if not self._ddr.has_data(phy_addr, size_bytes):
             return
-        freed = self._ddr.freed_block(touched)
-        self._find(
-            "write-after-free",
-            f"A byte at {touched:#x} was written while its memory was free."
-            f"{'' if freed is None else f' It was in {freed}.'}",
-            Place("written", phy_addr=touched, size_bytes=1),
-        )
-        self._tables.drop_pages(phy_addr, size_bytes)
+        touched = self._tables.first_nonzero(phy_addr, size_bytes)
+        if touched is not None:
+            freed = self._ddr.freed_block(touched)
+            self._find(
+                "write-after-free",
+                f"A byte at {touched:#x} was written while its memory was free."
+                f"{'' if freed is None else f' It was in {freed}.'}",
+                Place("written", phy_addr=touched, size_bytes=1),
+            )
+        self._tables.drop_pages(phy_addr, size_bytes)  # also pages that were only read, or each search would read them
 
     def _publish(self, life: _LiveBlock) -> None:
         self._tables.set_owner(life.block.block_id, life.visible_owner(), tuple(sorted(life.users())))

@@ -43,6 +43,7 @@ from hbrt.status import Status
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
 _CHUNK_BYTES = 1 << 20
+_ZEROS = bytes(_CHUNK_BYTES)
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
 _SHARERS = struct.Struct(f"<{BLOCK_MAX_SHARERS}H")
@@ -90,6 +91,7 @@ class Ddr:
         try:
             self.layout: Layout = read_header(os.pread(fd, PAGE_BYTES, 0), os.fstat(fd).st_size)
             self.map = mmap.mmap(fd, self.layout.file_bytes)
+            self.map.madvise(mmap.MADV_DONTDUMP)  # a core dump would read, and so fill, all holes of the file
         except BaseException:
             os.close(fd)
             raise
@@ -385,9 +387,8 @@ class DdrTables:
         for start, end in data_runs(self._ddr.fd, offset, offset + size_bytes):
             for at in range(start, end, _CHUNK_BYTES):
                 chunk = os.pread(self._ddr.fd, min(_CHUNK_BYTES, end - at), at)
-                rest = chunk.lstrip(b"\0")
-                if rest:
-                    return self._ddr.layout.ddr_base + at + len(chunk) - len(rest)
+                if chunk != (_ZEROS if len(chunk) == _CHUNK_BYTES else _ZEROS[: len(chunk)]):
+                    return self._ddr.layout.ddr_base + at + len(chunk) - len(chunk.lstrip(b"\0"))
         return None
 
 

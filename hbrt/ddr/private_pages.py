@@ -43,13 +43,14 @@ _libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 _libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 
-def map_shared(address: int, size_bytes: int, fd: int, offset: int) -> None:
-    """Map a file range over the pages at an address, readable, writable and shared.
+def map_shared(address: int, size_bytes: int, fd: int, offset: int, access: int = _READ_WRITE) -> None:
+    """Map a file range over the pages at an address: shared, and left out of core dumps as the whole mapping is.
 
     Raises:
         OSError: out of memory, or the file does not allow it.
     """
-    _check(_mmap(address, size_bytes, _READ_WRITE, mmap.MAP_SHARED | _MAP_FIXED, fd, offset))
+    _check(_mmap(address, size_bytes, access, mmap.MAP_SHARED | _MAP_FIXED, fd, offset))
+    _libc.madvise(address, size_bytes, mmap.MADV_DONTDUMP)
 
 
 MAX_OPEN = 24_000
@@ -123,8 +124,8 @@ class PrivatePages:
             if kept is not None:
                 self._starts.remove(start)
                 is_shut = start in self._forbidden or (self._opened is not None and start not in self._opened)
-                flags, access = mmap.MAP_SHARED | _MAP_FIXED, _NO_ACCESS if is_shut else _READ_WRITE
-                _check(_mmap(self._address + start, kept[0] - start, access, flags, self._fd, start))
+                access = _NO_ACCESS if is_shut else _READ_WRITE
+                map_shared(self._address + start, kept[0] - start, self._fd, start, access)
 
     def forbid(self, start: int, end: int) -> None:
         """Make every access to a range fault once it has no views.

@@ -369,6 +369,15 @@ def test_write_into_free_memory_is_found_when_somebody_looks(bench: Bench) -> No
     assert bench.found[0][1].endswith(f"It was in the block {first:#x}+0x1000 of client 1, freed at arm.py:9.")
 
 
+def test_free_pages_that_were_only_read_are_given_back(bench: Bench) -> None:
+    base, size_bytes = bench.ddr.layout.phy_base, 16 * PAGE_BYTES
+    assert not any(bench.ddr.map[at] for at in range(bench.ddr.offset_of(base), bench.ddr.offset_of(base + size_bytes)))
+    assert bench.ddr.has_data(base, size_bytes)
+    bench.memory.look_at_free()
+    assert not bench.ddr.has_data(base, size_bytes)
+    assert bench.found == []
+
+
 def test_freed_address_rests_until_enough_was_freed_after_it_or_nothing_else_is_left() -> None:
     bench = Bench(rest_bytes=4 * PAGE_BYTES)
     first = bench.alloc(2 * PAGE_BYTES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.each import each
 from tests.limits import open_descriptors
 
 OWNER = 5
+SMAPS = Path("/proc/self/smaps")
 
 
 class Table:
@@ -149,6 +151,21 @@ def test_every_change_of_the_tables_is_counted(table: Table) -> None:
     table.tables.add(2, table.base, 1, PAGE_BYTES, OWNER)
     seen.append(generation())
     assert seen == sorted(set(seen))
+
+
+def test_a_core_dump_leaves_the_ddr_out(table: Table) -> None:
+    class Viewed:
+        """An object that views freed memory."""
+
+    start = table.ddr.offset_of(table.block)
+    table.ddr.private.keep(start, start + 2 * PAGE_BYTES, viewed := Viewed())
+    del viewed
+    table.ddr.private.share_unviewed()
+    mapped = re.findall(r"^([0-9a-f]+)-[0-9a-f]+ .*?^VmFlags: ([a-z ]+)$", SMAPS.read_text(), re.MULTILINE | re.DOTALL)
+    flags = {int(at, 16): of for at, of in mapped}
+    within = [at for at in flags if 0 <= at - table.ddr.address < table.ddr.layout.file_bytes]
+    assert within == [table.ddr.address]  # in one piece again
+    assert "dd" in flags[table.ddr.address].split()
 
 
 def test_first_byte_that_is_not_zero_is_found_and_holes_are_skipped(table: Table) -> None:
