@@ -64,9 +64,6 @@ OLD, NEW = bytes(8), b"\x11" * 8
 class TestStrict:
     pytestmark = pytest.mark.usefixtures("strict")
 
-    def test_with_both_flushes_it_is_right(self, chip: Chip) -> None:
-        assert double_in_place(chip, is_cleaned=True, is_invalidated=True) == (NEW, NEW)
-
     def test_without_clean_the_dsp_computes_from_old_bytes(self, chip: Chip) -> None:
         assert double_in_place(chip, is_cleaned=False, is_invalidated=True) == (b"\x01" * 8, b"\x01" * 8)
 
@@ -225,16 +222,12 @@ def test_an_overrun_of_cached_memory_is_found_when_its_process_ends() -> None:
 
 
 def test_coherent_mode_has_nothing_to_find(chip: Chip) -> None:
-    double_in_place(chip, is_cleaned=False, is_invalidated=False)
+    assert double_in_place(chip, is_cleaned=False, is_invalidated=False) == (NEW, NEW)
     assert findings(chip) == []
 
 
 def test_a_program_with_its_flushes_is_right_in_both_modes(cache: str, chip: Chip) -> None:
     assert double_in_place(chip, is_cleaned=True, is_invalidated=True) == (NEW, NEW)
-
-
-def test_coherent_forgives_missing_flushes(chip: Chip) -> None:
-    assert double_in_place(chip, is_cleaned=False, is_invalidated=False) == (NEW, NEW)
 
 
 def test_arrays_of_python_habits(cache: str, chip: Chip) -> None:

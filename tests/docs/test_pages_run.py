@@ -43,8 +43,8 @@ RUN = (
     "rdk.md",
     "rknn.md",
 )
-# The others build, compile or start clusters for many seconds each.
-QUICK = ("python.md", "testing.md", "detectors.md", "dnn-python.md", "rdk.md", "rknn-run-time.md", PROGRAMS)
+# The others build, compile, start clusters or many processes, for many seconds each.
+QUICK = ("python.md", "detectors.md", "dnn-python.md", "rknn-run-time.md")
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in RUN])

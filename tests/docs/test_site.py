@@ -63,6 +63,7 @@ def site(once: Once) -> Path:
     return once("site", make)
 
 
+@pytest.mark.long  # test_links_lead_somewhere is quick
 def test_the_site_builds_and_loads_nothing_from_elsewhere(site: Path) -> None:
     pages = {path.relative_to(site).as_posix(): path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
     assert {f"{page.stem}.html" for page in (REPOSITORY / "docs").glob("*.md")} | {"index.html", "changes.html"} <= set(
@@ -76,6 +77,7 @@ def test_the_site_builds_and_loads_nothing_from_elsewhere(site: Path) -> None:
     assert "web.webp" in pages["index.html"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(NODE is None, reason="no node is here")
 def test_questions_find_their_page_first(site: Path) -> None:
     (worker,) = (site / "assets" / "javascripts" / "workers").glob("search.*.js")
@@ -91,6 +93,7 @@ def test_questions_find_their_page_first(site: Path) -> None:
         assert name not in done.stdout
 
 
+@pytest.mark.long
 def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
     text = (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8")
     validation = re.search(r"^validation:\n(?: .*\n)+", text, re.MULTILINE)

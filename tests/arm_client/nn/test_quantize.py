@@ -134,12 +134,3 @@ def test_what_only_the_op_can_refuse(dsp_board: Board) -> None:
         nn.quantize(dsp_board, normal(2, 3), 1.0, 200)
     with pytest.raises(OpFailedError, match=r"The shift of channel 0 is 127: must be 0\.\.126"):
         nn.quantize_shift(dsp_board, normal(2, 3), 127)
-
-
-@pytest.mark.long
-def test_sixteen_million_elements(dsp_board: Board) -> None:
-    values = np.resize(normal(1 << 16), 1 << 24)
-    got = nn.quantize(dsp_board, values, 0.05, dtype=np.uint8)
-    np.testing.assert_array_equal(got, np.resize(oracle(normal(1 << 16), 0.05, 0, "uint8"), 1 << 24))
-    back = nn.dequantize(dsp_board, got, 0.05)
-    np.testing.assert_array_equal(back, np.asarray(got, np.float32) * np.float32(0.05))

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     Start = Callable[..., Running]
     WriteImage = Callable[..., Path]
 
+POLL_S = 0.05
+QUICK = {"dsp_server.daemon.reload.POLL_SECONDS": POLL_S}
+
 
 def _age(path: Path, seconds: float) -> None:
     at = time.time() - seconds
@@ -81,7 +84,7 @@ def test_edit_is_loaded_and_a_broken_one_changes_nothing_until_it_is_mended(
     start: Start, write_image: WriteImage
 ) -> None:
     image = write_image(1)
-    running = start(image, is_reloading=True)
+    running = start(image, is_reloading=True, limits=QUICK)
     board = running.attach()
     assert running.which(board).value == 1
     write_image(2)
@@ -108,7 +111,7 @@ def test_module_beside_the_image_is_watched_also_when_it_is_what_is_broken(
     image = write_image(1, before="import helper")
     helper = image.with_name("helper.py")
     helper.write_text("value = 1\n")
-    running = start(image, is_reloading=True)
+    running = start(image, is_reloading=True, limits=QUICK)
     epoch = running.core(0)["epoch"]
     helper.write_text("value = 22\n")
     running.until(lambda: running.core(0)["epoch"] > epoch, "a reload for the helper")
@@ -124,7 +127,7 @@ def test_module_beside_the_image_is_watched_also_when_it_is_what_is_broken(
 
 def test_edit_that_comes_while_another_loads_is_not_lost(start: Start, write_image: WriteImage) -> None:
     image = write_image(1)
-    running = start(image, is_reloading=True)
+    running = start(image, is_reloading=True, limits=QUICK)
     board = running.attach()
     write_image(2, before="open(__file__ + '.loading', 'w').close(); time.sleep(1000)")
     running.until(Path(f"{image}.loading").exists, "the load of a slow image")
@@ -136,9 +139,9 @@ def test_edit_that_comes_while_another_loads_is_not_lost(start: Start, write_ima
 def test_nothing_is_reloaded_without_an_edit(start: Start, write_image: WriteImage) -> None:
     image = write_image(1)
     time.sleep(2 * CLOCK_SECONDS)  # a file that is read at once after it was written is read again
-    running = start(image, is_reloading=True)
+    running = start(image, is_reloading=True, limits=QUICK)
     board = running.attach()
-    looked_until = time.monotonic() + 1.0  # four looks
+    looked_until = time.monotonic() + 4 * POLL_S
     while time.monotonic() < looked_until:
         running.which(board)
     assert running.core(0)["epoch"] == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -236,12 +235,6 @@ def test_a_name_is_no_command_for_a_terminal(dsp_board: Board, talker: Talker) -
     talker.say(RemoteFrame.HELLO, "\x1b[2Jclear\n", 1)
     assert talker.hear().kind == RemoteFrame.WELCOME
     assert any(client["name"].endswith(r"\x1b[2Jclear\n:1") for client in dsp_board.status()["clients"])
-
-
-def test_bytes_that_are_no_zeromq(relay: RemoteRelay) -> None:
-    host, _, port = relay.address.removeprefix("tcp://").rpartition(":")
-    with socket.create_connection((host, int(port)), PATIENCE_S) as connection:
-        connection.sendall(b"GET / HTTP/1.1\r\n\r\n" + os.urandom(4096))
 
 
 def test_who_shows_no_key_is_not_heard(dsp_board: Board, tmp_path: Path) -> None:

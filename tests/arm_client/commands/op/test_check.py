@@ -234,14 +234,6 @@ def test_a_number_that_is_no_ops_is_wrong_usage(shell: Shell, cmd: str) -> None:
     assert f"Command {int(cmd, 0):#x} is not an op; 'hbrt ops' lists those of the running board." in said
 
 
-@pytest.mark.parametrize("name", ["HBRT_CACHE", "HBRT_FILL", "HBRT_LEASE_WAIT_S"])
-def test_a_bad_setting_is_wrong_usage(shell: Shell, references: Path, name: str) -> None:
-    shell.environment[name] = "x"
-    code, said = shell.refused("op", "check", "0x400", "--against", f"{references}:softmax")
-    assert code == 2
-    assert said.startswith(f"Error: {name} is 'x'")
-
-
 def test_a_script_that_ends_when_it_is_imported_is_named(shell: Shell, tmp_path: Path) -> None:
     file = tmp_path / "script.py"
     file.write_text("import sys\nsys.exit(0)\n", encoding="utf-8")

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import pytest
 
-from dsp_server.hardware.tile_manager import TileManager
-from dsp_server.ops.cv.filters import hb_dsp_gaussian_blur
 from hbrt.cv_types import (
     CvRuleError,
     CvRules,
@@ -41,11 +38,7 @@ from hbrt.cv_types import (
     hbVPFilterKernel,
     hbVPImage,
 )
-from hbrt.status import Status
 from tests.each import each
-
-if TYPE_CHECKING:
-    from tests.dsp_server.ops.cv.conftest import Ddr
 
 BASE = 0x8_0000_0000
 
@@ -383,35 +376,3 @@ def test_a_wrong_region_is_named(roi: tuple[int, int, int, int], why: str) -> No
     with pytest.raises(CvRuleError) as caught:
         param.check_rois([(0, 0, 7, 5), roi])
     assert str(caught.value) == f"ROI 1, ({roi[0]}, {roi[1]}) to ({roi[2]}, {roi[3]}), {why}"
-
-
-def test_the_op_itself_holds_the_rules(ddr: Ddr) -> None:
-    param = hbDSPCvGaussianBlurParam(src=ddr.blank((6, 8)), dst=ddr.blank((6, 8)), kernelSize=4)
-    with pytest.raises(ValueError, match=r"^kernelSize is 4: "):
-        hb_dsp_gaussian_blur(memoryview(bytearray(param)), memoryview(b""), TileManager())
-    with pytest.raises(ValueError, match=r"^The input block has 119 bytes, but hbDSPCvGaussianBlurParam has 120: "):
-        hb_dsp_gaussian_blur(memoryview(bytearray(param))[:119], memoryview(b""), TileManager())
-
-
-def test_memory_that_is_not_there(ddr: Ddr) -> None:
-    src, dst = ddr.blank((6, 8)), ddr.blank((6, 8))
-    for wrong in (src, dst):
-        before = wrong.dataPhyAddr
-        wrong.dataPhyAddr = BASE + (1 << 30)
-        param = hbDSPCvGaussianBlurParam(src=src, dst=dst, kernelSize=3)
-        status = hb_dsp_gaussian_blur(memoryview(bytearray(param)), memoryview(b""), TileManager())
-        assert status == Status.HB_ERR_MMAP_FAILED
-        wrong.dataPhyAddr = before
-
-
-def test_dst_lies_in_the_output_block(ddr: Ddr) -> None:
-    param = hbDSPCvGaussianBlurParam(src=ddr.blank((6, 8)), dst=ddr.blank((6, 8)), kernelSize=3)
-    block = memoryview(bytearray(param))
-    right = ddr.mem_map(param.dst.dataPhyAddr, 48)
-    wrong = ddr.mem_map(param.src.dataPhyAddr, 48)
-    assert isinstance(right, memoryview)
-    assert isinstance(wrong, memoryview)
-    assert hb_dsp_gaussian_blur(block, right, TileManager()) == 0
-    with pytest.raises(ValueError, match=r"^dst\.dataPhyAddr is not in the call's output block of 48 bytes"):
-        hb_dsp_gaussian_blur(block, wrong, TileManager())
-    assert np.all(ddr.planes(param.src)[0] == 0xA5)
