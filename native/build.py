@@ -1,8 +1,8 @@
-"""Builds what is in C: the libraries that C programs and images link, and the call path's module for Python.
+"""Build the parts in C: the libraries that C programs and images link, and Python's module for the call path.
 
-``python native/build.py`` builds what is older than its sources, into ``hbrt/native/``, and writes the header of the
-intrinsics' names. The compiler is $CC, or the first of cc, gcc and clang that is there, or the package ziglang, which
-make and the installation of hbrt ask for where there is no other. Without any it says so, and ends with 1.
+``python native/build.py`` builds everything older than its sources, into ``hbrt/native/``, and writes the header with
+the intrinsics' names. The compiler is $CC, or the first available of cc, gcc and clang, or the package ziglang, which
+make and hbrt's installation request if there is no other compiler. Without any, it prints a message and exits with 1.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LIBRARIES: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
     "libhbrt.so": (("arm", "mailbox"), "include/arm", ("-ldl",)),
     "libhbrt_dsp.so": (("dsp", "mailbox"), "include/dsp", ("-ldl",)),
 }
-# Names of the vendors' libraries that programs link or load; each is libhbrt.so.
+# Names of the vendors' libraries that programs link or load; each stands for libhbrt.so.
 LINKER_NAMES = (
     "libdnn.so",
     "libcnn_intf.so",
@@ -45,11 +45,11 @@ MODULE = "hbrt.native._mailbox"
 
 
 class BuildError(Exception):
-    """What C sources need to be built is missing; the message says what, and how to have it."""
+    """Something needed to build the C sources is missing; the message says what, and how to get it."""
 
 
 def own_compiler() -> list[str]:
-    """The command of this machine's C compiler: $CC, or the first of cc, gcc and clang; empty where there is none."""
+    """The command of this machine's C compiler: $CC, or the first of cc, gcc and clang; empty if there is none."""
     if named := os.environ.get("CC"):
         return shlex.split(named)
     return next(([name] for name in ("cc", "gcc", "clang") if shutil.which(name)), [])
@@ -59,22 +59,22 @@ def compiler() -> list[str]:
     """The command of the C compiler.
 
     Raises:
-        BuildError: there is none.
+        BuildError: no compiler was found.
     """
     command = own_compiler()
     if not command and importlib.util.find_spec("ziglang") is not None:
         return [sys.executable, "-m", "ziglang", "cc"]
     if not command or shutil.which(command[0]) is None:
-        missing = f"CC names {command[0]!r}, which is not there" if command else "no cc, gcc, clang or ziglang is there"
+        missing = f"no such file: CC is {command[0]!r}" if command else "no cc, gcc, clang or ziglang"
         raise BuildError(
             f"No C compiler found: {missing}. Install one (Debian: apt install gcc; or: pip install ziglang), "
-            "or name it in CC."
+            "or set CC."
         )
     return command
 
 
 def fallback() -> list[str]:
-    """The requirement of the compiler that an installation needs: ziglang, pinned; none where there is a compiler."""
+    """The compiler package that an installation needs: ziglang, pinned; none if there is a compiler."""
     if own_compiler():
         return []
     pins = (NATIVE.parent / "constraints.txt").read_text(encoding="utf-8").splitlines()
@@ -82,17 +82,17 @@ def fallback() -> list[str]:
 
 
 def sources(folder: str) -> list[Path]:
-    """C sources of a folder, in order."""
+    """C sources of a folder, sorted."""
     return sorted((NATIVE / folder).glob("*.c"))
 
 
 def is_newer(target: Path, *inputs: Path) -> bool:
-    """Whether a target is there, and newer than all its inputs."""
+    """Whether a target exists, and is newer than all its inputs."""
     return target.exists() and target.stat().st_mtime >= max(path.stat().st_mtime for path in inputs)
 
 
 def inputs() -> Iterator[Path]:
-    """All that a change of makes everything old."""
+    """Files whose change makes everything out of date."""
     for suffix in ("*.c", "*.h", "*.py"):
         yield from NATIVE.rglob(suffix)
 
@@ -110,11 +110,11 @@ def build_library(cc: list[str], name: str) -> None:
     headers_of = [f"-I{NATIVE / folder}" for folder in (headers, *(f"include/{one}" for one in others))]
     command = [*cc, "-std=gnu11", *FLAGS, *WARNINGS, *headers_of, "-shared", f"-Wl,-soname,{name}"]
     subprocess.run([*command, *files, "-o", str(unfinished), *links], check=True)
-    unfinished.replace(target)  # whoever has the old one mapped keeps it
+    unfinished.replace(target)  # processes that have mapped the old one keep it
 
 
 def link_names() -> None:
-    """Make the vendors' names of libhbrt.so; a wheel has copies."""
+    """Create the vendors' names for libhbrt.so; a wheel has copies."""
     for name in LINKER_NAMES:
         link = TARGET / "lib" / name
         if not link.exists():
@@ -123,16 +123,16 @@ def link_names() -> None:
 
 
 def module_path() -> Path:
-    """Where the module by which Python reaches the mailbox is built."""
+    """Where the module through which Python reaches the mailbox is built."""
     suffix = ".abi3.so" if sys.implementation.name == "cpython" else sysconfig.get_config_var("EXT_SUFFIX")
     return TARGET / f"{MODULE.rpartition('.')[2]}{suffix}"
 
 
 def build_module(cc: list[str], target: Path, *flags: str) -> None:
-    """Build the module by which Python reaches the mailbox (cffi's API mode, and Python's stable interface)."""
+    """Build the module through which Python reaches the mailbox (cffi's API mode, and Python's stable interface)."""
     if is_newer(target, *inputs()):
         return
-    from cffi import FFI, recompiler  # where everything is built, it need not be there
+    from cffi import FFI, recompiler  # if everything is built, it may be missing
 
     include = Path(sysconfig.get_path("include"))
     if not (include / "Python.h").is_file():
@@ -151,10 +151,10 @@ def build_module(cc: list[str], target: Path, *flags: str) -> None:
 
 
 def build() -> None:
-    """Build everything that is old.
+    """Build everything that is out of date.
 
     Raises:
-        BuildError: there is no C compiler, or no header of Python. CalledProcessError: the compiler has refused.
+        BuildError: there is no C compiler, or Python's headers are missing. CalledProcessError: the compiler failed.
     """
     runpy.run_path(str(NATIVE / "ivp_names.py"))["write_names"]()
     cc = compiler()

@@ -1,10 +1,10 @@
 """The names of the vector intrinsics, from the comments ``//!`` of the headers that define them.
 
 A line is ``//! NAME(arguments) | meaning | source``. Braces in a name stand for alternatives (``{U,}``), for a range
-(``{1..31}``) or for a set that a line ``//! each: SET = a,b,c`` has named. ``//! family: TITLE`` begins a table of
+(``{1..31}``) or for a set named by a line ``//! each: SET = a,b,c``. ``//! family: TITLE`` begins a table of
 docs/ivp.md, and any other line is a sentence above it.
 
-native/build.py runs this file, for the header that has each name as a macro.
+native/build.py runs this file, for the header that defines each name as a macro.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
 class Line(NamedTuple):
-    """One line of a header: a pattern of names, what they take, what they do, and who says so."""
+    """One line of a header: a name pattern, the arguments, the meaning, and the source."""
 
     family: str
     pattern: str
@@ -32,7 +32,7 @@ class Line(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """All that the headers say: lines in order, and the sentences above each family."""
+    """Everything stated in the headers: lines in order, and the sentences above each family."""
 
     lines: tuple[Line, ...]
     sentences: dict[str, list[str]]
@@ -44,7 +44,7 @@ class Reference(NamedTuple):
 
 
 def headers() -> list[Path]:
-    """The parts of <xtensa/tie/xt_ivpn.h>, in the order in which it includes them."""
+    """The parts of <xtensa/tie/xt_ivpn.h>, in include order."""
     included = re.findall(r"#include <(hbrt/ivp/\w+\.h)>", (HEADERS / "xtensa/tie/xt_ivpn.h").read_text("utf-8"))
     return [HEADERS / name for name in included if not name.endswith("/names.h")]
 
@@ -53,7 +53,7 @@ def expanded(pattern: str) -> tuple[str, ...]:
     """Every name of a pattern, in order.
 
     Raises:
-        ValueError: an upper-case word in braces that no line has named stays as it is, so two names are one.
+        ValueError: two names are the same, because an upper-case word in braces is not a set named by a line.
     """
     pieces = _BRACES.split(pattern)  # text, alternatives, text, ...
     choices = [[piece] if index % 2 == 0 else list(_alternatives(piece)) for index, piece in enumerate(pieces)]
@@ -73,10 +73,10 @@ def _alternatives(piece: str) -> Iterator[str]:
 
 
 def read(paths: list[Path] | None = None) -> Reference:
-    """What the headers say.
+    """Read the headers.
 
     Raises:
-        ValueError: a line with other than three parts, or a name that two lines have.
+        ValueError: a line does not have three parts, or two lines define the same name.
     """
     sets: dict[str, str] = {}
     lines: list[Line] = []
@@ -96,7 +96,7 @@ def read(paths: list[Path] | None = None) -> Reference:
                 lines.append(_line(family, comment, sets))
     names = [name for line in lines for name in line.names]
     if twice := {name for name in names if names.count(name) > 1}:
-        raise ValueError(f"Named twice: {', '.join(sorted(twice))}.")
+        raise ValueError(f"Defined twice: {', '.join(sorted(twice))}.")
     return Reference(tuple(lines), sentences)
 
 
@@ -112,7 +112,7 @@ def _line(family: str, comment: str, sets: dict[str, str]) -> Line:
 
 
 def write_names(target: Path = NAMES_H) -> None:
-    """Write names.h where it is not what the headers say: a macro of each name, which stands for itself.
+    """Write names.h if it differs from the headers: a macro for each name, which expands to itself.
 
     Raises:
         OSError: the folder cannot be written.

@@ -1,11 +1,11 @@
-/** Buffers for devices where a board's kernel has them: /dev/dma_heap, and the dumb buffers of /dev/dri/card0.
+/** Device buffers as a board's kernel provides them: /dev/dma_heap, and the dumb buffers of /dev/dri/card0.
  *
- * A program that is linked with this library calls these open(), ioctl() and mmap() before libc's. They do what libc's do;
- * where the host lacks such a device, or keeps it from the program, they stand in for it. A device and a buffer are memfds,
- * which their names tell: so dup(), fork() and other processes need no table. The handles of a card are in one. A buffer is
+ * A program linked with this library calls these open(), ioctl() and mmap() before libc's. They act like libc's; if the
+ * host lacks such a device, or denies access to it, they emulate it. A device and a buffer are memfds, recognized by
+ * their names, so dup(), fork() and other processes need no table. The handles of a card are in one. Buffers are
  * coherent: there is no cache to sync.
  *
- * Sources: linux/dma-heap.h and linux/dma-buf.h of the kernel; drm/drm.h and drm/drm_mode.h, which Debian has in libdrm-dev.
+ * Sources: the kernel's linux/dma-heap.h and linux/dma-buf.h; drm/drm.h and drm/drm_mode.h from Debian's libdrm-dev.
  */
 #define _GNU_SOURCE
 #undef _FILE_OFFSET_BITS /* open() and open64() are two functions here */
@@ -33,7 +33,8 @@
 #define HEAP "hbrt-dma-heap"
 #define CARD "hbrt-dri-card"
 #define BUFFER "hbrt-buffer"
-/* The function behind this library's of the same name; found before main(), since a signal's handler may call it first. */
+/* The next function with the same name as this library's; looked up before main(), since a signal handler may call it
+ * first. */
 #define NEXT(name) ((__typeof__(&name))next_of(&next_##name, #name))
 static void *_Atomic next_open, *_Atomic next_open64, *_Atomic next_ioctl, *_Atomic next_mmap64;
 
@@ -46,7 +47,7 @@ __attribute__((constructor)) static void find_all(void) {
   (void)NEXT(open), (void)NEXT(open64), (void)NEXT(ioctl), (void)NEXT(mmap64);
 }
 
-/* Of drm/drm.h and drm/drm_mode.h. */
+/* From drm/drm.h and drm/drm_mode.h. */
 struct dumb {
   uint32_t height, width, bpp, flags, handle, pitch;
   uint64_t size;
@@ -75,8 +76,8 @@ struct close {
 #define DESTROY_DUMB _IOWR(CARD_TYPE, 0xb4, uint32_t)
 enum { CAP_DUMB_BUFFER = 1, CAP_PRIME = 5, CAN_IMPORT_AND_EXPORT = 3 };
 
-enum { PAGE = 4096, PITCH = 64 }; /* bytes; Rockchip's driver begins rows at multiples of PITCH */
-enum { MAX_HANDLES = 4096, HANDLE_SHIFT = 32 }; /* where a buffer is mapped: its handle, shifted above any size */
+enum { PAGE = 4096, PITCH = 64 }; /* bytes; Rockchip's driver aligns rows to multiples of PITCH */
+enum { MAX_HANDLES = 4096, HANDLE_SHIFT = 32 }; /* mmap offset of a buffer: its handle, shifted above any size */
 
 static const struct {
   const char *path, *name;
@@ -91,7 +92,7 @@ static const struct {
     {"/dev/dri/card0", CARD},
 };
 
-/* A handle of a card: the buffer that it keeps. Handles are given once. */
+/* A handle of a card and its buffer. Handles are never reused. */
 typedef struct {
   uint32_t handle; /* 0: unused */
   int fd;
@@ -100,14 +101,14 @@ typedef struct {
 static kept table[MAX_HANDLES];
 static uint32_t last_handle;
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic bool is_card_mapped; /* the program asked where to map a dumb buffer */
+static _Atomic bool is_card_mapped; /* the program requested the mmap offset of a dumb buffer */
 
 static int refused(int error) {
   errno = error;
   return -1;
 }
 
-/** Whether a descriptor is a memfd whose name begins so. */
+/** Whether a descriptor is a memfd whose name has this prefix. */
 static bool is(int fd, const char *name) {
   char link[64], path[32], wanted[32];
   snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -123,13 +124,13 @@ static ino_t inode(int fd) {
   return fstat(fd, &of) == 0 ? of.st_ino : 0;
 }
 
-/** Give up a handle, and close its descriptor if it is still that of its buffer. */
+/** Drop a handle, and close its descriptor if it still belongs to its buffer. */
 static void drop(kept *one) {
   if (inode(one->fd) == one->buffer) close(one->fd);
   one->handle = 0;
 }
 
-/** Give up the handles of cards that were closed, as a kernel does at the close. */
+/** Drop the handles of closed cards, as a kernel does on close. */
 static void sweep(void) {
   bool is_open[MAX_HANDLES] = {false};
   DIR *all = opendir("/proc/self/fd");
@@ -146,7 +147,7 @@ static void sweep(void) {
   closedir(all);
 }
 
-/** open() failed on this path: the stand-in, where it is of one of the devices. */
+/** open() failed on this path: return the emulation if it is one of the devices. */
 static int opened(const char *path, int flags) {
   if (errno != ENOENT && errno != EACCES && errno != EPERM) return -1;
   for (size_t at = 0; at < sizeof DEVICES / sizeof *DEVICES; at++) {
@@ -157,7 +158,7 @@ static int opened(const char *path, int flags) {
   return -1;
 }
 
-/** A descriptor of a memfd for reading, writing or both, instead of or beside the one given. */
+/** Open a memfd for reading, writing or both, instead of or in addition to the given descriptor. */
 static int opened_as(int fd, unsigned flags) {
   char path[32];
   snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -188,7 +189,7 @@ static int sync_of(const struct dma_buf_sync *given) {
   return given->flags & ~(uint64_t)DMA_BUF_SYNC_VALID_FLAGS_MASK || !(given->flags & DMA_BUF_SYNC_RW) ? refused(EINVAL) : 0;
 }
 
-/* The caller of these holds the lock. */
+/* The caller of these must hold the lock. */
 static kept *of_handle(ino_t card, uint32_t handle) {
   for (kept *one = table; one < table + MAX_HANDLES; one++)
     if (handle && one->handle == handle && one->card == card) return one;
@@ -201,7 +202,7 @@ static kept *of_buffer(ino_t card, ino_t buffer) {
   return NULL;
 }
 
-/** Keep a buffer under a new handle; the descriptor is the table's from now on. */
+/** Store a buffer under a new handle; the table then owns the descriptor. */
 static uint32_t keep(ino_t card, int fd) {
   for (kept *one = table; one < table + MAX_HANDLES; one++) {
     if (one->handle) continue;
@@ -227,7 +228,7 @@ static int create(ino_t card, struct dumb *given) {
 static int export_to(ino_t card, struct prime *given) {
   const kept *found = of_handle(card, given->handle);
   if (!found) return refused(ENOENT);
-  given->fd = opened_as(found->fd, given->flags | O_RDWR); /* devices write there, whatever the program may */
+  given->fd = opened_as(found->fd, given->flags | O_RDWR); /* devices write there, regardless of what the program may do */
   return given->fd < 0 ? -1 : 0;
 }
 
@@ -273,7 +274,7 @@ static int of_card(ino_t card, unsigned long request, void *given) {
   return refused(EINVAL);
 }
 
-/** The request has no meaning for what the descriptor is to the kernel: the answer of what it stands for. */
+/** The request has no meaning for the real descriptor: answer for the device that it emulates. */
 static int answered(int fd, unsigned long request, void *given) {
   if (request == DMA_HEAP_IOCTL_ALLOC && is(fd, HEAP)) return allocate(given);
   if (request == DMA_BUF_IOCTL_SYNC && is(fd, BUFFER)) return sync_of(given);
@@ -285,7 +286,7 @@ static int answered(int fd, unsigned long request, void *given) {
   return answer;
 }
 
-/** Map a buffer by its place in a card, whole or from its start on. */
+/** Map a buffer given by its offset in a card, whole or from its start. */
 static void *mapped(void *address, size_t length, int protection, int flags, int card, uint64_t offset) {
   struct stat of = {0};
   void *at = MAP_FAILED;
@@ -314,7 +315,7 @@ static mode_t mode_of(int flags, va_list *arguments) {
 OPEN(open)
 OPEN(open64)
 
-/* What open() is where a program is built with _FORTIFY_SOURCE. */
+/* The name of open() in programs built with _FORTIFY_SOURCE. */
 EXPORT int __open_2(const char *path, int flags) { return open(path, flags); }
 EXPORT int __open64_2(const char *path, int flags) { return open64(path, flags); }
 

@@ -1,4 +1,4 @@
-/** Every function of the library: a jump into Python by way of host.c, which those of FAST mostly do without. */
+/** Every function of the library: a jump into Python through host.c, which those declared FAST mostly avoid. */
 #include "calls.h"
 
 #include "AEEStdErr.h"
@@ -30,7 +30,7 @@
   __attribute__((visibility("default"))) result name parameters {                                                     \
     BY_PYTHON(result, name, refusal, parameters, arguments)                                                           \
   }
-/* As hbrt_enter and hbrt_leave. */
+/* Same contract as hbrt_enter and hbrt_leave. */
 #define UNCANCELLED(statement)                                                                                        \
   do {                                                                                                                \
     int cancel_state;                                                                                                 \
@@ -46,13 +46,13 @@
     if (is_done) return code;                                                                                         \
     BY_PYTHON(result, name, refusal, parameters, arguments)                                                           \
   }
-/* Where the program calls a function here that calls another one: its line is told, not ours. */
+/* For functions here that call another one: report the program's line, not ours. */
 __thread void *hbrt_caller;
 #define FROM (hbrt_caller ? hbrt_caller : __builtin_return_address(0))
 #define BY_PYTHON(result, name, refusal, parameters, arguments)                                                       \
   struct hbrt_call call;                                                                                              \
   void *from = FROM, *caller = hbrt_caller;                                                                           \
-  hbrt_caller = NULL; /* a callback's calls are its own */                                                            \
+  hbrt_caller = NULL; /* calls from a callback have their own line */                                                            \
   result(*function) parameters =                                                                                      \
       (result(*) parameters)hbrt_enter(&call, NUMBER_##name, from);                            \
   if (function) {                                                                                                     \

@@ -1,7 +1,7 @@
 /**
- * The functions of libhbrt.so, each once: CALL(result, name, answer without a board, parameters, arguments,
- * signature), or FAST of the same for what fast.c and fastrpc.c try first. A signature is read by
- * arm_client/c_library/prototypes.py. Those of the vendors' APIs are made of their headers.
+ * The functions of libhbrt.so, each once: CALL(result, name, answer without a board, parameters, arguments, signature),
+ * or FAST with the same arguments for those that fast.c and fastrpc.c try first. arm_client/c_library/prototypes.py
+ * reads the signatures. The functions of the vendors' APIs are generated from their headers.
  */
 #include "fastrpc_calls.h"
 #include "hb_calls.h"
@@ -12,7 +12,7 @@
   HBRT_HB_CALLS(CALL, FAST) HBRT_FASTRPC_CALLS(CALL, FAST) HBRT_RKNN_CALLS(CALL, FAST) HBRT_SP_CALLS(CALL) \
   HBRT_OWN_CALLS(CALL)
 
-/** Behind fastrpc.c and rga.c. */
+/** Used by fastrpc.c and rga.c. */
 #define HBRT_OWN_CALLS(CALL) \
   CALL(int32_t, hbrt_fastrpc_finish, AEE_ECONNREFUSED, (remote_handle64 h, uint64_t task), (h, task), "c_int32 c_uint64 c_uint64") \
   CALL(int32_t, hbrt_rga_do, -1, (uint64_t job), (job), "c_int32 c_uint64") \

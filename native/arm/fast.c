@@ -1,4 +1,4 @@
-/** hbDSPRpc, hbDSPWaitTaskDone and hbDSPReleaseTask without Python, by native/mailbox. */
+/** hbDSPRpc, hbDSPWaitTaskDone and hbDSPReleaseTask without Python, using native/mailbox. */
 #define _GNU_SOURCE
 #include "fast.h"
 
@@ -37,7 +37,7 @@ bool hbrt_fast_wait(hbDSPTask_t task, int32_t timeout, void *site) {
   if (!client) return false;
   bool is_limited = timeout > 0;
   int64_t left_ns = is_limited ? timeout * INT64_C(1000000) : -1;
-  /* Python runs signal handlers in its main thread alone, and not in here: so that thread waits in Python. */
+  /* Python runs signal handlers only in its main thread, and not in here: so that thread waits in Python. */
   if (atomic_load_explicit(&hbrt_in_python, memory_order_relaxed) && gettid() == getpid()) is_limited = false, left_ns = 0;
   int64_t end_ns = (int64_t)hbrt_now_ns() + left_ns;
   int state, polls = 1;
@@ -46,7 +46,7 @@ bool hbrt_fast_wait(hbDSPTask_t task, int32_t timeout, void *site) {
     state = hbrt_wait(client, (int64_t)(intptr_t)task, left_ns, polls);
     polls = 0;
     if (is_limited && (left_ns = end_ns - (int64_t)hbrt_now_ns()) < 0) left_ns = 0;
-  } while (state == HBRT_INTERRUPTED); /* a handler in C has run by now, and the wait continues */
+  } while (state == HBRT_INTERRUPTED); /* a C handler has already run, and the wait continues */
   hbrt_wait_ends(wait);
   if (is_limited) left_ms = left_ns < 1000000 ? 1 : (int32_t)(left_ns / 1000000); /* Python continues with it */
   return state == HBRT_DONE;

@@ -1,4 +1,5 @@
-/** remote_handle64_invoke without Python, for an invocation that Python has sent before, with shared buffers alone. */
+/** remote_handle64_invoke without Python, for an invocation that Python has sent before and that uses only shared
+ * buffers. */
 #include "fastrpc.h"
 
 #include "calls.h"
@@ -19,7 +20,7 @@ int32_t hbrt_prepared_place(remote_handle64 handle, uint32_t word, const remote_
   return (int32_t)(place_of(handle, word, arguments, REMOTE_SCALARS_LENGTH(word)) - hbrt_prepared);
 }
 
-/** Send the message of a place, if it is that of the invocation: 1 when its task is queued. */
+/** Send a place's message if it belongs to the invocation: 1 if its task is queued. */
 static int send(struct hbrt_prepared *place, remote_handle64 handle, uint32_t word, const remote_arg *arguments,
                 uint32_t count, hbDSPTask_t *task) {
   const uint32_t version = atomic_load(&place->version);
@@ -42,7 +43,7 @@ bool hbrt_fast_invoke(remote_handle64 handle, uint32_t word, const remote_arg *a
     return false;
   struct hbrt_prepared *place = place_of(handle, word, arguments, count);
   hbDSPTask_t task;
-  atomic_fetch_add(&place->users, 1); /* first: the message of a place with users is not given to another call */
+  atomic_fetch_add(&place->users, 1); /* first: the message of a place in use is not given to another call */
   const int is_sent = send(place, handle, word, arguments, count, &task);
   if (is_sent) {
     atomic_fetch_add(&place->calls, 1);

@@ -1,4 +1,5 @@
-/** Invocations that this library sends by itself: Python has sent each before, and writes here where its message lies. */
+/** Invocations that this library sends by itself: Python has sent each before, and records here where its message
+ * is. */
 #ifndef HBRT_ARM_FASTRPC_H
 #define HBRT_ARM_FASTRPC_H
 
@@ -26,9 +27,9 @@ extern struct hbrt_prepared hbrt_prepared[HBRT_PREPARED_COUNT];
 /** The place of an invocation. */
 int32_t hbrt_prepared_place(remote_handle64 handle, uint32_t word, const remote_arg *arguments);
 
-/** True when the invocation was sent; then its code. */
+/** True if the invocation was sent; then its code. */
 bool hbrt_fast_invoke(remote_handle64 handle, uint32_t word, const remote_arg *arguments, void *site, int32_t *code);
 
-int32_t hbrt_fastrpc_finish(remote_handle64 handle, uint64_t task); /* Python's: what is left of a call that has not succeeded */
+int32_t hbrt_fastrpc_finish(remote_handle64 handle, uint64_t task); /* For Python: the rest of a call that has not succeeded */
 
 #endif

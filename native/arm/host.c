@@ -1,5 +1,5 @@
 /**
- * Python inside a C program: started at the first call, entered by any thread, whole in the child of a fork.
+ * Python inside a C program: started by the first call, entered by any thread, intact in a forked child.
  *
  * The build needs no part of Python, and the library runs with any version: it looks functions up by name. In a process
  * that is Python, or that embeds it, it uses that Python.
@@ -26,45 +26,45 @@
 #include <unistd.h>
 
 #define LAYOUT_VERSION 7U
-enum { MAX_WAITS = 256, MIN_DESCRIPTORS = 4 }; /* threads that wait at once; further ones are not shown */
+enum { MAX_WAITS = 256, MIN_DESCRIPTORS = 4 }; /* maximum of concurrent waiting threads; more are not shown */
 enum { GIL_LOCKED = 0, GIL_UNLOCKED = 1 };
 
-/** A thread that waits, for Python: its task, pthread_self(), and its number in the kernel. */
+/** A waiting thread, for Python: its task, pthread_self(), and its kernel thread ID. */
 struct shown {
   uint64_t task, self;
   int32_t thread;
 };
 
-/** The interface of this library and arm_client/c_library. Its version changes with it. */
+/** The interface between this library and arm_client/c_library. Change its version with it. */
 static struct {
   uint32_t version;
   int32_t entry_count;
   struct hbrt_entry *entries;
-  const char *(*site)(uint64_t); /* for Python: where the program made the call of this thread, or runs */
+  const char *(*site)(uint64_t); /* for Python: where the program made this thread's call, or where it runs */
   int32_t is_embedded;           /* this library started Python */
-  _Atomic int32_t is_over;       /* no thread may enter any more */
-  _Atomic uint64_t forking;      /* pthread_self() of a thread whose fork Python itself looks after */
-  _Atomic int32_t is_interrupted; /* Ctrl-C came to a Python program while it was in here */
-  void (*find)(int32_t entry);   /* from Python: sets the function of an entry */
+  _Atomic int32_t is_over;       /* no thread may enter anymore */
+  _Atomic uint64_t forking;      /* pthread_self() of a thread whose fork is handled by Python itself */
+  _Atomic int32_t is_interrupted; /* a Python program received Ctrl-C while in here */
+  void (*find)(int32_t entry);   /* from Python: sets an entry's function */
   void (*end)(void);             /* from Python: called when the process ends */
   void *lent;                    /* address of hbrt_lent */
   void (*watch_releases)(void);  /* for Python */
-  const char *(*wait_at)(int32_t, struct shown *); /* for Python: as `site`, of the waits from 0 on; NULL behind the last */
-  const char *(*place_in_program)(char *); /* for Python: as `site`, of the call that returns to an address */
+  const char *(*wait_at)(int32_t, struct shown *); /* for Python: like `site`, for the waits from 0 on; NULL after the last */
+  const char *(*place_in_program)(char *); /* for Python: like `site`, for the call with a given return address */
   int32_t (*left)(void);         /* for Python: hbrt_left */
   void *prepared;                /* for Python: hbrt_prepared, and the place of an invocation in it */
   int32_t (*prepared_place)(remote_handle64, uint32_t, const remote_arg *);
-  void (*answer)(int64_t);       /* for Python: the answer to the call of this thread, a status or an address of text */
+  void (*answer)(int64_t);       /* for Python: the result of this thread's call, a status or the address of a string */
 } host = {.version = LAYOUT_VERSION};
 
-/** Threads that wait: where the program called, NULL for a free place, for which task, and who they are. */
+/** Waiting threads: where the program called (NULL if the entry is free), for which task, and the thread's IDs. */
 static struct {
   _Atomic(void *) site;
   _Atomic uint64_t task, self;
   _Atomic int32_t thread;
 } waits[MAX_WAITS];
 
-/** The functions of Python that are called here. */
+/** The Python functions that are called here. */
 static struct {
   int (*is_initialized)(void);
   int (*gil_ensure)(void);
@@ -101,10 +101,10 @@ static __thread enum { HOLDS_NOTHING, HOLDS_START, HOLDS_PYTHON } in_fork;
 static __thread int gil_before_fork;
 static __thread bool is_pipe_blocked_in_fork;
 static __thread void *call_site;
-static __thread int32_t this_thread; /* as the kernel numbers it, 0 before it is asked */
+static __thread int32_t this_thread; /* the kernel's thread ID, 0 until it is needed */
 static __thread char site_text[PATH_MAX + 32];
 
-/** Whether an address lies in C's own libraries: for a call from there, the program's line is reported. */
+/** Whether an address is in one of C's own libraries: for a call from there, the program's line is reported. */
 static bool is_c_librarys(void *address) {
   static const char *const THEIRS[] = {"libc.", "libc-", "libm.", "libstdc++.", "libasan.", "libubsan.", "ld-"};
   Dl_info found;
@@ -115,7 +115,8 @@ static bool is_c_librarys(void *address) {
   return false;
 }
 
-/** Behind the instruction of a signal that this thread handles: the program's, when it lies in one of C's libraries. */
+/** The address after the instruction interrupted by the signal that this thread is handling: the program's, if in a C
+ * library. */
 static char *program_at(void *instruction) {
   void *frames[512];
   int count = backtrace(frames, sizeof frames / sizeof *frames), at = 0;
@@ -125,7 +126,7 @@ static char *program_at(void *instruction) {
   return at < count ? frames[at] : (char *)instruction + 1;
 }
 
-/** `path+0x1234`: the file that the instruction before an address lies in, and its place there; "" for none. */
+/** `path+0x1234`: the file that contains the instruction before an address, and its offset there; "" if unknown. */
 static const char *place_before(char *behind) {
   Dl_info found;
   struct link_map *map = NULL;
@@ -141,7 +142,8 @@ static const char *place_before(char *behind) {
   return site_text;
 }
 
-/** Where the program made this thread's call. Without one, where `instruction` is, which a signal came to; 0 for none. */
+/** Where the program made this thread's call. If there is none, where `instruction`, interrupted by a signal, is; 0 if
+ * none. */
 static const char *site(uint64_t instruction) {
   if (call_site || !instruction) return place_before(call_site);
   return place_before(program_at((void *)(uintptr_t)instruction));
@@ -197,7 +199,7 @@ const char *hbrt_said(void) { return said; }
 /** Whether a file exists. */
 static bool is_there(const char *path) { return access(path, F_OK) == 0; }
 
-/** The rest of the first line of a file that begins with a word and " = "; false when there is none. */
+/** The rest of the first line of a file that begins with a word and " = "; false if there is none. */
 static bool setting_of(const char *path, const char *word, char *value, size_t size) {
   FILE *file = fopen(path, "re");
   if (!file) return false;
@@ -215,17 +217,17 @@ static bool setting_of(const char *path, const char *word, char *value, size_t s
   return is_found;
 }
 
-/** Cut the last part of a path. */
+/** Remove the last component of a path. */
 static void cut(char *path) {
   char *slash = strrchr(path, '/');
   *(slash ? slash : path) = 0;
 }
 
 /**
- * The Python whose environment this library is installed in, and its shared library (as the loader takes it).
+ * The Python of the environment in which this library is installed, and its shared library (as the loader takes it).
  *
- * An installation: the environment's python, by the place of this file in it. A clone: what the build, or the last
- * 'hbrt cc', has written beside this file. $HBRT_PYTHON goes before both.
+ * In an installation: the environment's python, from the path of this file. In a clone: what the build, or the last
+ * 'hbrt cc', has written next to this file. $HBRT_PYTHON overrides both.
  */
 static bool find_python(char *executable, char *shared) {
   Dl_info here;
@@ -263,23 +265,23 @@ static bool find_python(char *executable, char *shared) {
   if (!*version && realpath(executable, resolved)) snprintf(version, sizeof version, "%s", strrchr(resolved, '/') + 1);
   cut(home);
   snprintf(shared, PATH_MAX, "%.*s/lib/lib%s.so.1.0", PATH_MAX - 64, home, version);
-  if (!is_there(shared)) snprintf(shared, PATH_MAX, "lib%s.so.1.0", version); /* the loader's own places */
+  if (!is_there(shared)) snprintf(shared, PATH_MAX, "lib%s.so.1.0", version); /* the loader's default paths */
   return true;
 }
 
-/** Look up what is called of Python; the name of one that is missing, or NULL. */
+/** Look up the Python functions used here; returns the name of a missing one, or NULL. */
 static const char *look_up(void *from) {
   for (size_t at = 0; at < sizeof NEEDED / sizeof *NEEDED; at++)
     if (!(*NEEDED[at].function = dlsym(from, NEEDED[at].name))) return NEEDED[at].name;
   return NULL;
 }
 
-/** Initialize Python as the environment's python would, but for signals, which stay the program's. */
+/** Initialize Python as the environment's python would, except for signals, which are left to the program. */
 static bool initialize(void *library, const char *executable) {
   static wchar_t name[PATH_MAX]; /* Python keeps the address */
   if (mbstowcs(name, executable, PATH_MAX) == (size_t)-1) return false;
   void *(*create)(void) = (void *(*)(void))dlsym(library, "PyInitConfig_Create");
-  if (create) { /* from 3.14 on; what is below goes with 3.15 */
+  if (create) { /* from 3.14 on; remove what is below once 3.15 is required */
     int (*set_text)(void *, const char *, const char *) = (int (*)(void *, const char *, const char *))dlsym(library, "PyInitConfig_SetStr");
     int (*set_number)(void *, const char *, int64_t) = (int (*)(void *, const char *, int64_t))dlsym(library, "PyInitConfig_SetInt");
     int (*start)(void *) = (int (*)(void *))dlsym(library, "Py_InitializeFromInitConfig");
@@ -291,7 +293,7 @@ static bool initialize(void *library, const char *executable) {
     bool is_good = config && !set_text(config, "program_name", executable) && !set_number(config, "use_environment", !getenv("PYTHONHOME")) &&
                    !set_number(config, "user_site_directory", 1) && !set_number(config, "install_signal_handlers", 0) &&
                    !start(config);
-    if (!is_good && config && error(config, &why) && why) say("Python does not start: ", why);
+    if (!is_good && config && error(config, &why) && why) say("Python failed to start: ", why);
     if (config) free_config(config);
     return is_good;
   }
@@ -299,13 +301,13 @@ static bool initialize(void *library, const char *executable) {
   void (*start)(int) = (void (*)(int))dlsym(library, "Py_InitializeEx");
   if (!set_program_name || !start) return false;
   int *ignores_environment = dlsym(library, "Py_IgnoreEnvironmentFlag");
-  if (ignores_environment && getenv("PYTHONHOME")) *ignores_environment = 1; /* of another Python, which would end this process */
+  if (ignores_environment && getenv("PYTHONHOME")) *ignores_environment = 1; /* a different Python, which would end this process */
   set_program_name(name);
   start(0);
   return python.is_initialized() != 0;
 }
 
-/** Whether as many descriptors are free as Python takes at once when it starts: short of one, it ends the process. */
+/** Whether enough descriptors are free for Python's start: if one is missing, Python ends the process. */
 static bool is_short_of_descriptors; /* then the next call tries again */
 static bool has_descriptors(void) {
   int taken[MIN_DESCRIPTORS], count = 0;
@@ -319,25 +321,25 @@ static bool has_descriptors(void) {
 static bool start_python(void) {
   char executable[PATH_MAX], shared[PATH_MAX];
   if (!has_descriptors()) {
-    say("no file descriptors are free to start Python with; raise the limit of open files (ulimit -n), or close files.", "");
+    say("no file descriptors are free to start Python: raise the limit of open files (ulimit -n), or close files.", "");
     return false;
   }
   if (!find_python(executable, shared)) {
-    say("libhbrt.so does not know its Python: run 'hbrt cc' of your environment once, or name its python in HBRT_PYTHON.", "");
+    say("libhbrt.so does not know its Python: run 'hbrt cc' of your environment once, or set HBRT_PYTHON to its python.", "");
     return false;
   }
   if (!is_there(executable)) {
-    say(executable, " is no longer there: run 'hbrt cc' of the environment that hbrt is in now, or name its python in HBRT_PYTHON.");
+    say(executable, " no longer exists: run 'hbrt cc' of the environment that hbrt is in now, or set HBRT_PYTHON to its python.");
     return false;
   }
-  void *library = dlopen(shared, RTLD_NOW | RTLD_GLOBAL); /* global: modules in C look for its names */
+  void *library = dlopen(shared, RTLD_NOW | RTLD_GLOBAL); /* global: C extension modules look up its symbols */
   if (!library) {
-    say("the shared library of Python cannot be loaded; install it (Debian: libpython3-dev), or use a Python that was built with --enable-shared: ", dlerror());
+    say("cannot load Python's shared library: install it (Debian: libpython3-dev), or use a Python built with --enable-shared: ", dlerror());
     return false;
   }
   const char *missing = look_up(library);
   if (missing || !initialize(library, executable)) {
-    say("Python does not start inside this program; what fails: ", missing ? missing : executable);
+    say("Python failed to start inside this program: ", missing ? missing : executable);
     return false;
   }
   host.is_embedded = 1;
@@ -345,8 +347,8 @@ static bool start_python(void) {
   return true;
 }
 
-/** A write to the socket of a dead board raises SIGPIPE: Python ignores that signal, the program may not.
- * Block it in this thread while Python runs; true when it was not, and `unblock_pipe` is to follow. */
+/** A write to a dead board's socket raises SIGPIPE: Python ignores that signal, the program may not.
+ * Block it in this thread while Python runs; returns true if it was not blocked, and `unblock_pipe` must follow. */
 static bool block_pipe(void) {
   sigset_t pipe, before;
   sigemptyset(&pipe);
@@ -364,11 +366,11 @@ static void unblock_pipe(void) {
   pthread_sigmask(SIG_UNBLOCK, &pipe, NULL);
 }
 
-/* glibc's: before the keys of pthread go, Python's own among them. Where it is missing, a thread's state stays. */
+/* From glibc: runs before pthread's keys are destroyed, including Python's. Without it, a thread's state stays. */
 extern int __cxa_thread_atexit_impl(void (*)(void *), void *, void *) __attribute__((weak));
 extern void *__dso_handle;
 
-/** A thread that Python has kept a state for ends. */
+/** A thread for which Python has kept a state ends. */
 static void forget_thread(void *unused) {
   (void)unused;
   if (atomic_load(&host.is_over)) return;
@@ -379,23 +381,23 @@ static void forget_thread(void *unused) {
   if (is_pipe_blocked) unblock_pipe();
 }
 
-/** Keep a Python state for a thread of C: else each call makes a new one, and loses the thread's own objects. */
+/** Keep a Python state for a C thread: otherwise each call creates a new one, and loses the thread's own objects. */
 static void introduce_thread(void) {
   is_known = true;
-  if (python.this_thread_state()) return; /* a thread of Python's */
+  if (python.this_thread_state()) return; /* a thread created by Python */
   python.gil_ensure();
   python.save_thread();
   if (__cxa_thread_atexit_impl) __cxa_thread_atexit_impl(forget_thread, NULL, &__dso_handle);
 }
 
-/** Around a fork by C. Python's own fork (os.fork) does all this itself, and sets `forking` before. */
+/** Around a fork in C. Python's own fork (os.fork) does all this itself, and sets `forking` first. */
 static void before_fork(void) {
   if (atomic_load(&host.forking) == (uint64_t)pthread_self()) return;
   pthread_mutex_lock(&starting);
   in_fork = HOLDS_START;
   if (atomic_load(&state) != 1) return;
   is_pipe_blocked_in_fork = block_pipe();
-  if (!is_known) introduce_thread(); /* the child continues with this thread's state, so it must outlive the fork */
+  if (!is_known) introduce_thread(); /* the child continues with this thread's state, so it must survive the fork */
   gil_before_fork = python.gil_ensure();
   python.before_fork();
   in_fork = HOLDS_PYTHON;
@@ -426,16 +428,18 @@ static void after_fork_in_child(void) {
   after_fork(python.after_fork_in_child);
 }
 
-/** The process ends: detach, and report findings and leaks. Python itself stays, for threads that run. */
+/** The process ends: detach, and report findings and leaks. Python itself stays, because threads may still be
+ * running. */
 static void end(void) {
   if (atomic_load(&state) != 1 || !host.is_embedded || atomic_exchange(&host.is_over, 1)) return;
-  fflush(NULL); /* the end may set the exit code, which ends the process at once */
+  fflush(NULL); /* this may set the exit code, which ends the process at once */
   bool is_pipe_blocked = block_pipe();
   host.end();
   if (is_pipe_blocked) unblock_pipe();
 }
 
-/** Before the program's own static objects are made: their destructors may still call, since they run before `end`. */
+/** Registered before the program's own static objects are constructed: their destructors run before `end` and may still
+ * make calls. */
 __attribute__((constructor)) static void prepare(void) { atexit(end); }
 
 /** Have Python load arm_client and set its functions. */
@@ -457,7 +461,7 @@ static bool connect(void) {
   return is_good;
 }
 
-/** Signals that Python takes for itself while it is loaded. */
+/** Signals that Python claims while it is loaded. */
 static const int TAKEN[] = {SIGINT, SIGPIPE, SIGXFSZ};
 enum { TAKEN_COUNT = sizeof TAKEN / sizeof *TAKEN };
 
@@ -471,7 +475,7 @@ static bool start_here(void) {
 
 static bool start(void) {
   void *here;
-  backtrace(&here, 1); /* loads what it needs now, not in a signal's handler */
+  backtrace(&here, 1); /* load now what is needed later, not in a signal handler */
   host.entry_count = hbrt_entry_count;
   host.entries = hbrt_entries;
   host.site = site;

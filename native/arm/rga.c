@@ -1,4 +1,4 @@
-/** The 2D engine's names. Each call becomes one job, which rknn_api/rga does; C++ programs call by mangled names. */
+/** The 2D engine's functions. Each call becomes one job, which rknn_api/rga runs; C++ programs use mangled names. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@
 
 #define API __attribute__((visibility("default")))
 
-enum { PROCESS, FILL, MOSAIC, BLUR }; /* what a job is; Job of rknn_api/rga/calls.py has the same */
+enum { PROCESS, FILL, MOSAIC, BLUR }; /* job kinds; Job of rknn_api/rga/calls.py has the same numbers */
 
 struct job {
   int32_t kind, is_check, usage, color, interpolation, status, thickness;
@@ -57,9 +57,9 @@ struct queue {
   struct task *tasks;
   struct queue *next;
 };
-static pthread_mutex_t queues_lock = PTHREAD_MUTEX_INITIALIZER; /* of the jobs and of their tasks */
+static pthread_mutex_t queues_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the jobs and their tasks */
 static struct queue *queues;
-static __thread im_job_handle_t adding; /* the job to which the call of a task adds; 0 for none */
+static __thread im_job_handle_t adding; /* the job to which a task call adds; 0 if none */
 
 static struct queue **place_of(im_job_handle_t handle) {
   struct queue **place = &queues;
@@ -72,12 +72,12 @@ static IM_STATUS unknown(im_job_handle_t handle) {
   return IM_STATUS_ILLEGAL_PARAM;
 }
 
-/* Add a task; with the lock. */
+/* Add a task; the caller holds the lock. */
 static IM_STATUS add(struct queue *queue, const struct job *job) {
   if (queue->count == queue->room) {
     int room = queue->room ? 2 * queue->room : 8;
     struct task *tasks = realloc(queue->tasks, (size_t)room * sizeof *tasks);
-    if (!tasks) return refuse(IM_STATUS_OUT_OF_MEMORY, "There is no memory for another task of the job.");
+    if (!tasks) return refuse(IM_STATUS_OUT_OF_MEMORY, "Out of memory for another task of the job.");
     queue->tasks = tasks, queue->room = room;
   }
   struct task *task = &queue->tasks[queue->count++];
@@ -97,7 +97,7 @@ static IM_STATUS added(im_job_handle_t handle, const struct job *job) {
   return queue ? status : unknown(handle);
 }
 
-/* Tasks of a job, -1 for an unknown one; those from `keep` on are taken back, unless it is negative. */
+/* Number of tasks of a job, -1 for an unknown one; unless `keep` is negative, those from `keep` on are removed. */
 static int tasks_of(im_job_handle_t handle, int keep) {
   pthread_mutex_lock(&queues_lock);
   struct queue *queue = *place_of(handle);
@@ -155,7 +155,7 @@ API IM_STATUS improcess(rga_buffer_t src, rga_buffer_t dst, rga_buffer_t pat, im
 API IM_STATUS imcopy_t(const rga_buffer_t src, rga_buffer_t dst, int sync) {
   (void)sync;
   if (src.width != dst.width || src.height != dst.height) {
-    snprintf(last, sizeof last, "imcopy: %d x %d is copied to %d x %d; the sizes must be equal.", src.width, src.height, dst.width, dst.height);
+    snprintf(last, sizeof last, "imcopy: the sizes %d x %d and %d x %d must be equal.", src.width, src.height, dst.width, dst.height);
     return IM_STATUS_INVALID_PARAM;
   }
   return process(&src, &dst, WHOLE, WHOLE, 0);
@@ -241,7 +241,7 @@ API IM_STATUS imosd(const rga_buffer_t osd, const rga_buffer_t dst, const im_rec
 API IM_STATUS immosaic(const rga_buffer_t image, im_rect rect, int mosaic_mode, int sync) {
   (void)sync;
   if (mosaic_mode < IM_MOSAIC_8 || mosaic_mode > IM_MOSAIC_128) {
-    snprintf(last, sizeof last, "immosaic: mosaic_mode is %d; it must be IM_MOSAIC_8 (0) to IM_MOSAIC_128 (4).", mosaic_mode);
+    snprintf(last, sizeof last, "immosaic: invalid mosaic_mode %d: must be IM_MOSAIC_8 (0) to IM_MOSAIC_128 (4).", mosaic_mode);
     return IM_STATUS_INVALID_PARAM;
   }
   struct job job = {.kind = MOSAIC, .dst = &image, .to = rect, .sizes = {8 << mosaic_mode}};
@@ -261,7 +261,7 @@ API IM_STATUS imcheck_t(const rga_buffer_t src, const rga_buffer_t dst, const rg
 }
 
 API IM_STATUS imsync(int fence) {
-  (void)fence; /* every call has waited */
+  (void)fence; /* every call is synchronous */
   return IM_STATUS_SUCCESS;
 }
 
@@ -429,7 +429,7 @@ API int c_RkRgaBlit(rga_info_t *src, rga_info_t *dst, rga_info_t *src1) {
     job.usage |= IM_ALPHA_BLEND_SRC_OVER | (way == 0x405 ? IM_ALPHA_BLEND_PRE_MUL : 0);
     source.global_alpha = (int)(src->blend >> 16 & 0xff);
   } else if (way && way != 0x100) {
-    fprintf(stderr, "E rga: blend is %#x; this emulator does 0x105 and 0x405, source over destination.\n", src->blend);
+    fprintf(stderr, "E rga: blend %#x is not supported: must be 0x105 or 0x405, source over destination.\n", src->blend);
     return -EINVAL;
   }
   if (src1) other = whole_of(src1, &under), job.pat = &other, job.of_pat = under;
@@ -443,7 +443,7 @@ API int c_RkRgaColorFill(rga_info_t *dst) {
   return filled(&target, to, dst->color, 0) == IM_STATUS_SUCCESS ? 0 : -EINVAL;
 }
 
-/* The names that C++ programs call. */
+/* The names used by C++ programs. */
 #define MANGLED(result, name, mangled, parameters, ...)   \
   result cpp_##name parameters __asm__(mangled);         \
   API result cpp_##name parameters __VA_ARGS__
@@ -493,11 +493,11 @@ MANGLED(IM_STATUS, imgaussianBlur, "_Z14imgaussianBlur12rga_buffer_tS_iiiiiPi",
         (rga_buffer_t src, rga_buffer_t dst, int width, int height, int sigma_x, int sigma_y, SYNC), ANSWERED(imgaussianBlur_t(src, dst, width, height, sigma_x, sigma_y, 1)))
 MANGLED(IM_STATUS, immosaic, "_Z8immosaic12rga_buffer_t7im_rectiiPi", (const rga_buffer_t image, im_rect rect, int mode, SYNC), ANSWERED(immosaic(image, rect, mode, 1)))
 
-/* What is done with each of several rectangles, until one is refused. */
+/* Apply an operation to each of several rectangles, until one is rejected. */
 #define EACH(call)                                                                                                         \
   {                                                                                                                        \
     IM_STATUS status = IM_STATUS_SUCCESS;                                                                                  \
-    if (!rects || count < 1) return refuse(IM_STATUS_INVALID_PARAM, "The array of rectangles is NULL, or has none of them."); \
+    if (!rects || count < 1) return refuse(IM_STATUS_INVALID_PARAM, "The array of rectangles is NULL or empty."); \
     for (int at = 0; at < count && status == IM_STATUS_SUCCESS; at++) status = call;                                       \
     return status;                                                                                                         \
   }
@@ -599,7 +599,7 @@ MANGLED(IM_STATUS, immakeBorder, "_Z12immakeBorder12rga_buffer_tS_iiiiiiiiPi",
           (void)sync, (void)acquired, (void)bottom, (void)right;
           if (fence) *fence = -1;
           if (type != IM_BORDER_CONSTANT) {
-            snprintf(last, sizeof last, "immakeBorder: border_type %d is not supported; IM_BORDER_CONSTANT is.", type);
+            snprintf(last, sizeof last, "immakeBorder: border_type %d is not supported; use IM_BORDER_CONSTANT.", type);
             return IM_STATUS_NOT_SUPPORTED;
           }
           IM_STATUS status = filled(&dst, WHOLE, value, 0);

@@ -1,4 +1,4 @@
-/** libspcdev's models, on hbDNN. What fails has said why. */
+/** libspcdev's models, built on hbDNN, which reports what fails. */
 #include "sp_bpu.h"
 
 #include <stdbool.h>
@@ -7,7 +7,8 @@
 
 #define API __attribute__((visibility("default")))
 
-/** Rows of a picture of planes, and its bytes a row, as the program and as the model has them; no rows for all else. */
+/** The number of rows of a planar picture, and the bytes per row in the program's and the model's layout; 0 rows for
+ * other tensors. */
 struct rows {
   int64_t count, given, aligned;
 };
@@ -24,7 +25,7 @@ static struct rows rows_of(const hbDNNTensorProperties *of) {
   }
 }
 
-/** Copy the dimensions from `at` on into the model's padding. Returns where the program's data of them ends. */
+/** Copy the dimensions from `at` on into the model's padded layout. Returns the end of the program's data. */
 static const char *copy_padded(const hbDNNTensorProperties *of, int32_t at, char *to, const char *from) {
   int64_t count = of->validShape.dimensionSize[at], step = of->stride[at];
   if (at == of->validShape.numDimensions - 1) {
@@ -35,7 +36,7 @@ static const char *copy_padded(const hbDNNTensorProperties *of, int32_t at, char
   return from;
 }
 
-/** Copy the program's input into the model's; where NV12 is in two blocks, the second is the rest of the first. */
+/** Copy the program's input into the model's; if NV12 is in two blocks, the second gets the rest of the first. */
 static void copy_input(hbDNNTensor *input, const char *from) {
   const hbDNNTensorProperties *of = &input->properties;
   const hbDNNTensorShape *valid = &of->validShape, *aligned = &of->alignedShape;

@@ -1,4 +1,4 @@
-/** hbUCP*, and hbDNN* of the S series: another generation's structures in front of hbSys*, hbDNN* and hbDSP*. */
+/** hbUCP*, and hbDNN* of the S series: another generation's structures on top of hbSys*, hbDNN* and hbDSP*. */
 #define _GNU_SOURCE
 #include "dnn/hb_dnn.h"
 #include "dnn/hb_sys.h"
@@ -27,20 +27,20 @@ struct inference {
 };
 
 struct task {
-  uint32_t generation; /* odd while it lives */
+  uint32_t generation; /* odd while it is alive */
   bool is_dsp, is_submitted, is_done;
   int32_t count;
   struct inference *inferences;
   hbDNNTaskHandle_t dnn;
   hbDSPTask_t dsp;
   hbSysMem blocks[2];
-  hbSysMem own; /* the input block, where the task has allocated it */
+  hbSysMem own; /* the input block, if the task has allocated it */
   int32_t command;
   hbUCPTaskDoneCb callback;
   void *userdata;
 };
 
-/* What a tensor's properties and names point to; kept to the end of the process, since handles are never given again. */
+/* What a tensor's properties and names point to; kept until the process ends, since handles are never reused. */
 struct kept {
   hbDNNHandle_t model;
   enum kind kind;
@@ -108,7 +108,7 @@ static hbSysMem old_block(const hbUCPSysMem *mem) {
 
 static int32_t allocate(int32_t (*call)(hbSysMem *, uint32_t), hbUCPSysMem *mem, uint64_t size) {
   hbSysMem block = {0, NULL, 0};
-  /* what is larger than any block: the call says so of the largest */
+  /* larger than any block: the call reports the largest */
   int32_t status = call(mem ? &block : NULL, size > UINT32_MAX ? UINT32_MAX : (uint32_t)size);
   if (!status) *mem = (hbUCPSysMem){block.phyAddr, block.virAddr, block.memSize};
   return status;
@@ -146,11 +146,11 @@ API const char *hbUCPGetVersion(void) { return hbDNNGetVersion(); }
 API const char *hbUCPGetSocName(void) { return "S100"; }
 API const char *hbUCPGetErrorDesc(int32_t errorCode) { return hbDNNGetErrorDesc(errorCode); }
 
-/* What tensors look like. */
+/* Tensor properties. */
 
 static bool is_planes(const hbDNNTensorProperties *old) { return old->tensorType == HB_DNN_IMG_TYPE_NV12; }
 
-/* The inputs of a model one after the other, an NV12 picture as two: the model's own number of one, and which plane. */
+/* A model's inputs in order, an NV12 picture as two: the model's own input number, and which plane. */
 static int32_t find_input(hbDNNHandle_t model, int32_t index, int32_t *at, int32_t *plane, hbDNNTensorProperties *old) {
   int32_t count = 0, status = hbDNNGetInputCount(&count, model);
   for (*at = 0; !status && *at < count; ++*at) {
@@ -162,7 +162,7 @@ static int32_t find_input(hbDNNHandle_t model, int32_t index, int32_t *at, int32
     }
     index -= many;
   }
-  return status ? status : hbDNNGetInputTensorProperties(old, model, index < 0 ? -1 : count); /* which refuses it */
+  return status ? status : hbDNNGetInputTensorProperties(old, model, index < 0 ? -1 : count); /* which rejects it */
 }
 
 static void fill_scale(struct hbrtUcpProperties *made, const hbDNNTensorProperties *old, struct kept *kept) {
@@ -208,7 +208,7 @@ static void fill_plane(struct hbrtUcpProperties *made, const hbDNNTensorProperti
   memcpy(made->validShape.dimensionSize, shape, sizeof shape);
   made->tensorType = U8_OF_S;
   made->quantizeAxis = -1;
-  made->stride[0] = made->stride[1] = -1; /* the caller decides the rows' */
+  made->stride[0] = made->stride[1] = -1; /* the caller decides the rows' sizes */
   made->stride[2] = channels, made->stride[3] = 1;
   made->alignedByteSize = -1;
 }
@@ -291,7 +291,7 @@ API int32_t hbDNNGetOutputDesc(const char **desc, uint32_t *size, int32_t *type,
 
 /* Tasks. */
 
-/* Sizes that the caller has filled in, where the data decides them. */
+/* Sizes filled in by the caller, if the data decides them. */
 static void take_shape(hbDNNTensorProperties *old, const struct hbrtUcpProperties *given) {
   for (int32_t at = 0; at < old->validShape.numDimensions; at++)
     if (old->validShape.dimensionSize[at] < 0) old->validShape.dimensionSize[at] = given->validShape.dimensionSize[at];
@@ -403,7 +403,7 @@ static int32_t watch(struct task *task) {
                       : hbDNNSetTaskDoneCb(task->dnn, models_ended, handle);
 }
 
-/* The cores of one kind, from bit `first` of the backends on; -1 when there are none of this kind. */
+/* The cores of one kind, from bit `first` of the backends on; -1 if there are none of this kind. */
 static int32_t cores(uint64_t backend, int first, int count, uint64_t any) {
   uint64_t mask = backend >> first & ((1u << count) - 1);
   return backend & any || backend == HB_UCP_CORE_ANY ? 0 : mask ? (int32_t)mask : -1;
@@ -458,7 +458,7 @@ static int32_t release(struct task *task) {
   return status;
 }
 
-/* Submit, wait and release a task that the program gets no handle of. */
+/* Submit, wait for and release a task for which the program gets no handle. */
 static int32_t at_once(struct task *task) {
   hbUCPSchedParam how;
   HB_UCP_INITIALIZE_SCHED_PARAM(&how);
@@ -470,7 +470,7 @@ static int32_t at_once(struct task *task) {
 
 API int32_t hbUCPSubmitTask(hbUCPTaskHandle_t taskHandle, hbUCPSchedParam *schedParam) {
   struct task *task = task_of(taskHandle);
-  if (!task) return ASKED(hbDNNReleaseTask(taskHandle)); /* which refuses it, with a sentence */
+  if (!task) return ASKED(hbDNNReleaseTask(taskHandle)); /* which rejects it, with a message */
   if (!schedParam) return HB_DNN_INVALID_ARGUMENT;
   if (task->is_submitted) return HB_DNN_API_USE_ERROR;
   return ASKED(submit_and_watch(task, schedParam));

@@ -12,7 +12,7 @@
 
 static __thread int32_t kept_status;
 
-/** Make a task of a CV op with a copy of its parameters, which is freed with the task; as hbDSPRpcV2. */
+/** Create a task of a CV op with a copy of its parameters, which is freed with the task; otherwise like hbDSPRpcV2. */
 int32_t hbrt_ucp_op(hbUCPTaskHandle_t *taskHandle, const void *param, size_t size, hbUCPSysMem *output, int32_t command);
 
 #endif

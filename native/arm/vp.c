@@ -1,4 +1,4 @@
-/** hbVP*: ops on images of the S series, as tasks of the CV ops on a DSP core. */
+/** hbVP*: image ops of the S series, as tasks of the CV ops on a DSP core. */
 #include "ucp.h"
 
 #include "hobot/vp/hb_vp_cvt_color.h"
@@ -11,13 +11,13 @@
 
 #define API __attribute__((visibility("default")))
 
-/* The block that holds the result: of its first plane, which is where the op looks. */
+/* The block that holds the result: the one of its first plane, where the op looks. */
 static hbUCPSysMem block_of(const hbVPImage *image) {
   uint64_t size = image->stride > 0 && image->height > 0 ? (uint64_t)image->stride * (uint64_t)image->height : 0;
   return (hbUCPSysMem){image->dataPhyAddr, image->dataVirAddr, size};
 }
 
-/* Make the task of an op whose parameters follow its two images. */
+/* Create the task of an op whose parameters follow its two images. */
 #define OP(command, param)                                                                             \
   do {                                                                                                 \
     hbUCPSysMem output = block_of(dstImg);                                                             \
@@ -37,7 +37,7 @@ API int32_t hbVPCvtColor(hbUCPTaskHandle_t *taskHandle, hbVPImage *dstImg, hbVPI
   OP(CVT_COLOR, param);
 }
 
-/* The matrix that undoes another one; of what no matrix undoes itself, since the op refuses it. */
+/* The inverse of a matrix; a matrix that has no inverse is returned as it is, since the op rejects it. */
 static void invert(double *m) {
   double determinant = m[0] * m[4] - m[1] * m[3];
   if (determinant == 0) return;
@@ -69,7 +69,7 @@ API int32_t hbVPGaussianBlur(hbUCPTaskHandle_t *taskHandle, hbVPImage *dstImg, h
   OP(GAUSSIAN_BLUR, param);
 }
 
-/* What has no body. */
+/* Functions that are not implemented. */
 #define NOT_SUPPORTED(name, ...)                                                                                   \
   API int32_t name(__VA_ARGS__) {                                                                                  \
     fprintf(stderr, "hbrt: " #name " is not supported: there is no JPU here. Decode and encode with OpenCV.\n"); \

@@ -1,7 +1,8 @@
-/* An op that crashes: its C frames, by name and line, into the file from which the daemon takes the text of its task.
+/* An op that crashes: writes its C frames, by name and line, to the file from which the daemon takes its task's
+ * message.
  *
- * The dying process starts dsp_server/c_images/symbolize.py on the addresses and waits for it; so the daemon need not
- * read debug information. A stack overflow is met on a stack of the handler's own.
+ * The dying process runs dsp_server/c_images/symbolize.py on the addresses and waits for it, so the daemon need not
+ * read debug information. Stack overflows are handled on the handler's own stack.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -38,7 +39,7 @@ static void *program_counter(const ucontext_t *context) {
 #endif
 }
 
-/* Whether an access beside the top of the stack has failed. */
+/* Whether an access near the top of the stack has failed. */
 static int is_stack_full(const ucontext_t *context, const void *address) {
 #if defined(__x86_64__)
   uintptr_t top = (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
@@ -55,7 +56,7 @@ struct stack {
   int count;
 };
 
-/* A return address stands behind its call, and may be the next line's; the place that a signal interrupts is its own. */
+/* A return address points after its call, possibly to the next line; the place interrupted by a signal is exact. */
 static _Unwind_Reason_Code collect(struct _Unwind_Context *context, void *collected) {
   struct stack *stack = collected;
   int is_interrupted = 0;
@@ -65,14 +66,14 @@ static _Unwind_Reason_Code collect(struct _Unwind_Context *context, void *collec
   return _URC_NO_REASON;
 }
 
-/* The frames of the image's function that runs, the innermost first; returns how many. */
+/* The frames of the image function that runs, innermost first; returns their number. */
 static int frames_of_image(void **frames, int most, void *interrupted) {
   struct stack stack;
   stack.count = 0;
   _Unwind_Backtrace(collect, &stack);
   int first = 0, kept = 0;
   while (interrupted != NULL && first < stack.count && stack.places[first] != interrupted) first++;
-  if (first == stack.count) { /* the stack cannot be read from here: the place alone */
+  if (first == stack.count) { /* the stack cannot be read from here: only the place */
     frames[0] = interrupted;
     return interrupted != NULL;
   }
@@ -89,8 +90,8 @@ EXPORT int32_t hbrt_dsp_frames(void **frames, int32_t most) { return frames_of_i
 static const char *name_of(int number) {
   switch (number) {
     case SIGSEGV: return "SIGSEGV (invalid memory reference)";
-    case SIGBUS: return "SIGBUS (memory that cannot be reached)";
-    case SIGFPE: return "SIGFPE (division by zero, or a quotient that does not fit)";
+    case SIGBUS: return "SIGBUS (memory that is not accessible)";
+    case SIGFPE: return "SIGFPE (division by zero, or a quotient out of range)";
     case SIGILL: return "SIGILL (invalid instruction)";
     case SIGABRT: return "SIGABRT (abort)";
     default: return "A signal";
@@ -126,12 +127,12 @@ static void write_frames(const char *headline, void *interrupted) {
   int status = -1;
   while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (status != 0 && write(trace_fd, headline, strlen(headline))) return; /* no interpreter: the headline alone */
+  if (status != 0 && write(trace_fd, headline, strlen(headline))) return; /* no interpreter: only the headline */
 }
 
 static void on_signal(int number, siginfo_t *info, void *context) {
   const int error = errno;
-  if (hbrt_dsp_frame == NULL) { /* not an image's function: the earlier handler's */
+  if (hbrt_dsp_frame == NULL) { /* not in an image's function: call the previous handler */
     if (before[number].sa_flags & SA_SIGINFO)
       before[number].sa_sigaction(number, info, context);
     else if (before[number].sa_handler != SIG_DFL && before[number].sa_handler != SIG_IGN)
@@ -157,7 +158,7 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     }
     append(headline, " in an image's C code");
     if (hbrt_dsp_failure[0]) {
-      append(headline, "; before, a call had failed: ");
+      append(headline, "; before that, a call had failed: ");
       append(headline, hbrt_dsp_failure);
     }
   }
@@ -169,7 +170,7 @@ static void on_signal(int number, siginfo_t *info, void *context) {
   if (info->si_code <= 0 || number == SIGABRT) raise(number);
 }
 
-/* UBSan calls this at each of its reports, which it writes to standard error as well. */
+/* UBSan calls this for each of its reports, which it also writes to standard error. */
 EXPORT void __ubsan_on_report(void) {
   const char *kind, *message = NULL, *file;
   unsigned line, column;
@@ -184,9 +185,10 @@ EXPORT void __ubsan_on_report(void) {
   write_frames(headline, NULL);
 }
 
-/* Watch this thread for signals that an image's functions raise.
+/* Watch this thread for signals raised by an image's functions.
  *
- * fd: gets the text. command: what writes it, NULL at the end; stays valid. hangs_only: a sanitizer tells crashes. */
+ * fd: receives the text. command: writes it, NULL-terminated; must stay valid. hangs_only: a sanitizer reports
+ * crashes. */
 EXPORT void hbrt_dsp_watch(int32_t fd, const char *const *command, int32_t hangs_only) {
   struct stack warm = {.count = MAX_DEPTH};
   _Unwind_Backtrace(collect, &warm); /* the first call may allocate */

@@ -1,4 +1,5 @@
-/* dspqueue in an image in C: fastrpc/wire/ring.py has the bytes of the rings, fastrpc/dsp/skeleton.py the same in Python. */
+/* dspqueue in an image in C: fastrpc/wire/ring.py defines the rings' bytes; fastrpc/dsp/skeleton.py is the Python
+ * counterpart. */
 #include "dspqueue.h"
 
 #include <stdio.h>
@@ -27,8 +28,8 @@ struct buffer {
   uint64_t phy_addr;
 };
 
-/* A ring in the program's memory: the program can change each word of it at any time. So each is read once, and bounded
- * before it is used. */
+/* A ring in the program's memory: the program can change each word of it at any time, so each is read once, and bounded
+ * before use. */
 struct ring {
   uint32_t *written, *read;
   uint8_t *bytes;
@@ -62,7 +63,7 @@ static int is_inside(const struct ring *ring, uint32_t at) { return at < ring->s
 
 static int damaged(const struct ring *ring, uint32_t at) {
   char text[160];
-  snprintf(text, sizeof text, "A ring of the queue is damaged: no packet can be at position %u of its %u bytes. The program has written there.",
+  snprintf(text, sizeof text, "A ring of the queue is corrupt: no packet can be at position %u of its %u bytes. The program has overwritten it.",
            at, ring->size);
   hb_dsp_log(HB_DSP_LOG_ERROR, "%s", text);
   return AEE_EBADSTATE;
@@ -77,7 +78,7 @@ static int write_packet(const struct ring *ring, uint32_t flags, uint32_t count,
   uint32_t at = written;
   if (written >= read && need > ring->size - written - (read ? 0 : 8)) at = 0;
   if ((at != written || written < read) && need >= read - at) { /* a full ring would look empty */
-    if (written == read) { /* nothing is in it: send the reader to the start, for the next try */
+    if (written == read) { /* it is empty: send the reader to the start, for the next attempt */
       memcpy(ring->bytes + written, &skip, sizeof skip);
       store(ring->written, 0);
     }
@@ -88,7 +89,7 @@ static int write_packet(const struct ring *ring, uint32_t flags, uint32_t count,
   const struct packet head = {(uint16_t)flags, (uint16_t)count, length};
   uint8_t *place = ring->bytes + at;
   memcpy(place, &head, sizeof head);
-  for (uint32_t one = 0; one < count; ++one) { /* the program knows where its descriptors lie */
+  for (uint32_t one = 0; one < count; ++one) { /* the program knows its descriptors' addresses */
     const struct buffer told = {buffers[one].fd, buffers[one].size, buffers[one].offset, buffers[one].flags, 0};
     memcpy(place + sizeof head + one * sizeof told, &told, sizeof told);
   }
@@ -97,13 +98,14 @@ static int write_packet(const struct ring *ring, uint32_t flags, uint32_t count,
   return 0;
 }
 
-/* A packet of a ring: where it is, its head, and where the next one is. */
+/* A packet of a ring: its position, its header, and the position of the next one. */
 struct found {
   uint32_t at, after;
   struct packet head;
 };
 
-/* The packet at a position, or behind the SKIP there: 0; AEE_EWOULDBLOCK for none, AEE_EBADSTATE for what is no packet. */
+/* Get the packet at a position, or after the SKIP there: 0; AEE_EWOULDBLOCK if there is none, AEE_EBADSTATE if it is
+ * invalid. */
 static int find(const struct ring *ring, uint32_t at, uint32_t written, struct found *found) {
   if (!is_inside(ring, at) || !is_inside(ring, written)) return damaged(ring, is_inside(ring, at) ? written : at);
   while (at != written) {
@@ -123,13 +125,13 @@ static int find(const struct ring *ring, uint32_t at, uint32_t written, struct f
   return AEE_EWOULDBLOCK;
 }
 
-/* The next packet that is not an early wake-up; returns as `find`. */
+/* Get the next packet that is not an early wake-up; returns the same codes as `find`. */
 static int next(const struct ring *ring, struct found *found) {
   const uint32_t written = load(ring->written);
   uint32_t at = load(ring->read);
   int code;
   while (!(code = find(ring, at, written, found)) && found->head.flags & DSPQUEUE_PACKET_FLAG_WAKEUP) store(ring->read, at = found->after);
-  if (code == AEE_EWOULDBLOCK && at != written) store(ring->read, written); /* the writer waits for a reader that is gone to the start */
+  if (code == AEE_EWOULDBLOCK && at != written) store(ring->read, written); /* the writer waits until the reader is back at the start */
   return code;
 }
 
@@ -149,8 +151,8 @@ static dspqueue_t of(dspqueue_t queue) {
   return NULL;
 }
 
-/* Bytes of the program whose task runs; NULL when they are not its own. The board's memory stays where it is, and what the
- * program frees stays its own while its task runs. */
+/* Memory of the program whose task runs; NULL if it does not belong to the program. The board's memory does not move,
+ * and memory freed by the program stays its own while its task runs. */
 static void *bytes_at(uint64_t phy_addr, int64_t size) {
   void *mapped = hb_dsp_mem_map(phy_addr, size);
   if (mapped == MAP_FAILED) return NULL;
@@ -158,7 +160,7 @@ static void *bytes_at(uint64_t phy_addr, int64_t size) {
   return mapped;
 }
 
-/* Have the queue lie where its memory is: 0; AEE_ENOSUCHMAP when it is not the memory of the program whose task runs. */
+/* Locate the queue in its memory: 0; AEE_ENOSUCHMAP if that is not memory of the program whose task runs. */
 static int map(dspqueue_t queue) {
   uint32_t sizes[2];
   uint8_t *head = bytes_at(queue->id, HEAD);
@@ -174,7 +176,7 @@ static int map(dspqueue_t queue) {
   return 0;
 }
 
-/* For a call of the image: 0 when the program whose task runs has the queue, else a code. */
+/* For a call by the image: 0 if the program whose task runs has the queue, else a code. */
 static int enter(dspqueue_t queue) {
   return !of(queue) || queue->client != hbrt_fastrpc_client() ? AEE_EBADPARM : map(queue);
 }
@@ -195,7 +197,7 @@ void hbrt_dspqueue_forget(uint32_t client) {
   }
 }
 
-/* Have the image read requests: whether it has taken one; below 0 when it has closed the queue. */
+/* Have the image read requests: returns whether it has taken one; below 0 if it has closed the queue. */
 static int offer(dspqueue_t queue) {
   const uint64_t before = queue->taken;
   queue->call(queue, 0, queue->context);
@@ -206,15 +208,15 @@ int hbrt_dspqueue_serve(uint64_t id, uint32_t client) {
   dspqueue_t queue = queues;
   struct found found;
   while (queue && (queue->id != id || queue->client != client)) queue = queue->next;
-  if (!queue) return hbrt_fastrpc_refuse(AEE_ENOSUCHHANDLE, "The image has imported no such queue.");
-  if (map(queue)) return hbrt_fastrpc_refuse(AEE_ENOSUCHMAP, "The queue's memory is not the program's own anymore.");
+  if (!queue) return hbrt_fastrpc_refuse(AEE_ENOSUCHHANDLE, "Unknown queue: the image has not imported it.");
+  if (map(queue)) return hbrt_fastrpc_refuse(AEE_ENOSUCHMAP, "The queue's memory does not belong to the program anymore.");
   uint8_t *served = queue->head + SERVED;
   for (;;) {
-    int taken = 1, code = 0; /* when it takes none, the next request asks again */
+    int taken = 1, code = 0; /* if it takes none, the next request calls it again */
     while (taken > 0 && !(code = next(&queue->requests, &found))) taken = offer(queue);
     if (taken < 0) return 0;
     __atomic_store_n(served, 0, __ATOMIC_SEQ_CST);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* before the last look */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* before the last check */
     if (!code || code == AEE_EWOULDBLOCK) code = next(&queue->requests, &found);
     if (code) return code == AEE_EWOULDBLOCK ? 0 : HBRT_FASTRPC_ON_DSP(code);
     if (offer(queue) <= 0) return 0;
@@ -269,7 +271,7 @@ EXPORT AEEResult dspqueue_export(dspqueue_t queue, uint64_t *queue_id) {
   return AEE_EUNSUPPORTED;
 }
 
-/* Sleep a little; 0 when the time is over. */
+/* Sleep briefly; 0 if the time is over. */
 static int wait_until(const struct timespec *begin, uint32_t timeout_us) {
   struct timespec now;
   if (!timeout_us) return 0;

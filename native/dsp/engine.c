@@ -22,9 +22,10 @@ static struct hbrt_dsp_engine *const engine = &hbrt_dsp_engine;
 static int is_open;
 static hbrt_file file;
 static uint32_t client; /* of the op that runs */
-static pthread_mutex_t lock; /* threads of the image's own may call; recursive: an urgent op may interrupt a hand-over */
+static pthread_mutex_t lock; /* threads of the image may call, too; recursive: an urgent op may interrupt a hand-over */
 
-/* Have the engine serve ops over this DDR file; `map` NULL: no longer. Only between ops. Returns 0 when it does not. */
+/* Have the engine serve ops over this DDR file; with `map` NULL, stop. Call it only between ops. Returns 0 if it does
+ * not serve them. */
 EXPORT int32_t hbrt_dsp_engine_open(void *map, uint64_t map_bytes, const void *header) {
   static int is_prepared;
   if (!is_prepared++) {
@@ -75,13 +76,13 @@ int hbrt_engine_charge(uint64_t cycles) {
 
 void hbrt_engine_hand_over(void) {
   if (!is_open) return;
-  if (is_on()) hbrt_dsp_runtime(); /* it knows the task first */
-  pthread_mutex_lock(&lock); /* also when another thread is at it */
+  if (is_on()) hbrt_dsp_runtime(); /* it learns of the task first */
+  pthread_mutex_lock(&lock); /* even if another thread is using it */
   if (__atomic_exchange_n(&engine->is_on, 0, __ATOMIC_ACQ_REL)) hbrt_dsp_now->take_over();
   pthread_mutex_unlock(&lock);
 }
 
-/* Whether this side does the call that this thread makes; then it holds the lock, and the op's cycles are counted. */
+/* Whether the engine handles this thread's call; if so, it holds the lock, and the op's cycles are counted. */
 static int enter(void) {
   static uint32_t calls;
   if (!is_on() || hbrt_dsp_frame == NULL) return 0;
@@ -102,7 +103,8 @@ static int leave(int is_done) {
   return is_done;
 }
 
-/* Ranges of memory of other libraries that Python has shown in the mapping of the file, while the tables do not change. */
+/* Ranges of other libraries' memory that Python has mapped into the file's mapping, as long as the tables do not
+ * change. */
 static struct {
   uint64_t phy_addr, size, client;
 } shown[HBRT_MAPPINGS];
@@ -124,7 +126,7 @@ static int is_shown(uint64_t phy_addr, uint64_t size) {
 void hbrt_engine_remember(uint64_t phy_addr, uint64_t size) {
   const hbrt_block_record *block = is_open ? hbrt_block_of(&file, phy_addr, size) : NULL;
   if (!block || !block->imported) return;
-  const uint32_t of_client = hbrt_fastrpc_client(); /* mostly a call into Python */
+  const uint32_t of_client = hbrt_fastrpc_client(); /* usually a call into Python */
   pthread_mutex_lock(&lock);
   forget_old();
   if (shown_count == HBRT_MAPPINGS) shown_count = 0;
@@ -161,7 +163,7 @@ int hbrt_engine_unmap(uintptr_t mapped) {
 
 /* -- tiles ---------------------------------------------------------------------------------------------------------- */
 
-/* Place of a new tile in a bank and in the table: the first gap that holds it, as Bank.gaps has them. */
+/* Place of a new tile in a bank and in the table: the first gap that fits, as in Bank.gaps. */
 static int find_gap(struct hbrt_dsp_tile *tile, uint64_t *place) {
   uint64_t at = 0, start = 0;
   while (at < engine->tile_count && engine->tiles[at].bank < tile->bank) at++;
@@ -211,7 +213,7 @@ int hbrt_engine_free(const void *tm, const void *tile) {
 
 /* -- iDMA ----------------------------------------------------------------------------------------------------------- */
 
-/* Whether the op may use those bytes: of one block, of one tile, or of the image's own memory. */
+/* Whether the op may use those bytes: within one block, one tile, or the image's own memory. */
 static int is_usable(const void *from, uint64_t bytes) {
   const uint64_t address = (uintptr_t)from, in_file = address - (uintptr_t)file.map;
   if (in_file < file.at.file_bytes) return hbrt_is_in_block(&file, client, file.at.ddr_base + in_file, bytes) == 1;
@@ -227,7 +229,7 @@ static int is_usable(const void *from, uint64_t bytes) {
          mincore((void *)(uintptr_t)start, address + bytes - start, is_present) == 0;
 }
 
-/* Whether a copy is one of those that checked_copy and checked_copy_2d of dsp_server/hardware/transfers.py allow. */
+/* Whether a copy is allowed by checked_copy and checked_copy_2d of dsp_server/hardware/transfers.py. */
 static int is_plain(const struct hbrt_dsp_copy *copy) {
   if (copy->row_bytes == 0 || copy->row_bytes > MAX_ROW_BYTES) return 0;
   uint64_t dst_bytes = copy->row_bytes, src_bytes = copy->row_bytes;

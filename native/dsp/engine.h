@@ -1,8 +1,8 @@
-/* The iDMA engine, the tiles and the mappings of an op in C that has none of the runtime's checks.
+/* The iDMA engine, the tiles and the mappings for ops in C that run without the runtime's checks.
  *
- * The functions here do what is plain, by the rules of dsp_server/hardware and with the costs that Python gives. For
- * all else (a mistake, a thread of the image's own, a table that is full) the runtime in Python takes over what is here,
- * and does this call and the op's later ones.
+ * The functions here handle the plain cases, by the rules of dsp_server/hardware and with the costs set by Python. In
+ * all other cases (a mistake, a thread of the image's own, a full table), the runtime in Python takes over the state,
+ * and handles this call and the op's later ones.
  */
 #ifndef HBRT_DSP_ENGINE_H
 #define HBRT_DSP_ENGINE_H
@@ -29,15 +29,15 @@ struct hbrt_dsp_mapping {
 
 /* dsp_server/c_images/engine.py has the same structure. */
 struct hbrt_dsp_engine {
-  uint64_t is_on;     /* this side has the op that runs */
+  uint64_t is_on;     /* the engine has the op that runs */
   uint64_t serves;    /* it takes the ops that begin from now on */
-  uint64_t is_called; /* Python asks to be called at the next call of the runtime */
-  uint64_t depth;     /* most outstanding copies, HBRT_COPIES or less */
+  uint64_t is_called; /* Python wants control at the next call of the runtime */
+  uint64_t depth;     /* maximum of outstanding copies, HBRT_COPIES or less */
   uint64_t issue_cycles, setup_cycles, row_cycles, bytes_per_cycle, poll_cycles;
   uint64_t bank_start[2], bank_bytes[2];
-  uint64_t start_cycle, now, busy_until; /* modelled cycles: of the op's begin, of the core, of the engine */
+  uint64_t start_cycle, now, busy_until; /* modelled cycles: at the op's start, of the core, of the engine */
   int64_t first_handle, last_handle, polled; /* before the op's first copy, of the last copy, of the last poll */
-  uint64_t copy_count, tile_count, mapping_count, freed_count; /* freed_count continues from op to op */
+  uint64_t copy_count, tile_count, mapping_count, freed_count; /* freed_count continues across ops */
   struct hbrt_dsp_copy copies[HBRT_COPIES];
   struct hbrt_dsp_tile tiles[HBRT_TILES]; /* by bank and offset */
   struct hbrt_dsp_mapping mappings[HBRT_MAPPINGS];
@@ -47,19 +47,20 @@ struct hbrt_dsp_engine {
 extern struct hbrt_dsp_engine hbrt_dsp_engine;
 
 void hbrt_engine_begin(uint32_t client);
-/* The client of the op that this side has: 1; 0 when Python knows it. */
+/* The client of the op that the engine has: 1; 0 if Python has the op. */
 int hbrt_engine_client(uint32_t *id);
-/* Cycles of the op that Python does not know of; Python takes over what the op leaves behind. */
+/* The op's cycles that Python does not know of; Python takes over what the op leaves behind. */
 uint64_t hbrt_engine_end(void);
-/* Spend cycles: 1; 0 when Python counts them. */
+/* Spend cycles: 1; 0 if Python counts them. */
 int hbrt_engine_charge(uint64_t cycles);
-/* From now on the op is Python's. */
+/* From now on, Python has the op. */
 void hbrt_engine_hand_over(void);
 
-/* The calls of the headers. They return 1 when they are done, 0 when they are Python's. */
+/* The calls in the headers. They return 1 if they are done, 0 if Python must handle them. */
 int hbrt_engine_map(const char *site, uint64_t phy_addr, int64_t size, void **mapped);
 int hbrt_engine_unmap(uintptr_t mapped);
-/* Python has mapped a range for the task that runs: memory of another library is mapped here for its client from now on. */
+/* Python has mapped a range for the task that runs: from now on, other libraries' memory is mapped here for its
+ * client. */
 void hbrt_engine_remember(uint64_t phy_addr, uint64_t size);
 int hbrt_engine_allocate(const char *site, const void *tm, int64_t size, int64_t color, int64_t align, void **tile);
 int hbrt_engine_free(const void *tm, const void *tile);

@@ -14,9 +14,9 @@ static struct {
   uint64_t ns, first_cycle;
   uint16_t lane;
 } issued[HBRT_COPIES];
-static uint64_t lanes; /* in use, a bit each */
+static uint64_t lanes; /* in use, one bit each */
 
-/* Note into the records of a ring file, which stay mapped, or with NULL no more. Only between ops. */
+/* Record into a ring file, which stays mapped; NULL stops it. Call it only between ops. */
 EXPORT void hbrt_dsp_engine_note(void *records, uint32_t count) {
   hbrt_events *ring = records == NULL ? NULL : calloc(1, sizeof *ring);
   if (ring != NULL) *ring = (hbrt_events){.records = records, .count = count};

@@ -1,6 +1,6 @@
-/* FastRPC in an image in C: the op that opens, invokes and closes, by the skeletons that the image has registered.
+/* FastRPC in an image in C: the op that opens, invokes and closes, using the skeletons registered by the image.
  *
- * fastrpc/wire/message.py has the bytes of a call, and fastrpc/dsp/skeleton.py the same for images in Python. */
+ * fastrpc/wire/message.py defines a call's bytes; fastrpc/dsp/skeleton.py is the counterpart for images in Python. */
 #include "fastrpc.h"
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@ struct head {
   uint32_t count, limit_kib;
 };
 
-/* A row of the program's table of descriptors, fastrpc/wire/message.py. */
+/* A row of the program's descriptor table, see fastrpc/wire/message.py. */
 struct descriptor {
   int32_t fd;
   uint32_t is_used;
@@ -45,23 +45,23 @@ struct interface {
 };
 
 struct opened {
-  uint64_t handle; /* 0 for a free place */
+  uint64_t handle; /* 0 if the entry is free */
   const struct interface *interface;
   remote_handle64 object;
   uint32_t client, pid; /* of the program that opened it */
   uint64_t limit_bytes;
 };
 
-static int64_t used_bytes[MAX_CLIENTS]; /* what the objects of a program with a limit have allocated */
+static int64_t used_bytes[MAX_CLIENTS]; /* what a limited program's objects have allocated */
 static int is_limited;
 static struct interface interfaces[MAX_INTERFACES];
 static int interface_count;
 static struct opened *opened;
 static size_t opened_count;
 static uint64_t last_handle;
-static _Atomic uint64_t table_addr; /* of the program whose invocation came last */
+static _Atomic uint64_t table_addr; /* of the program that sent the latest invocation */
 
-struct mapping { /* of HAP_mmap_get */
+struct mapping { /* from HAP_mmap_get */
   int fd, users;
   void *address;
   uint64_t phy_addr, size;
@@ -74,7 +74,7 @@ int hbrt_fastrpc_refuse(int code, const char *sentence) {
   return HBRT_FASTRPC_ON_DSP(code);
 }
 
-/* A free place for a handle; NULL when there is no memory. */
+/* A free entry for a handle; NULL without memory. */
 static struct opened *place(void) {
   for (size_t at = 0; at < opened_count; ++at)
     if (!opened[at].handle) return &opened[at];
@@ -99,7 +99,7 @@ uint32_t hbrt_fastrpc_client(void) {
   return hbrt_engine_client(&client) ? client : (uint32_t)(hbrt_dsp_client(-1) >> 32);
 }
 
-/* Bytes of the process that count for RLIMIT_DATA. */
+/* Bytes of the process that count toward RLIMIT_DATA. */
 static int64_t data_bytes(void) {
   char text[128] = "";
   long long data = 0;
@@ -121,7 +121,7 @@ void hbrt_fastrpc_unlimit(void) {
   if (is_limited) limit(RLIM_INFINITY);
 }
 
-/* Call a skeleton with no more memory than its program has left. */
+/* Call a skeleton, limiting its memory to what its program has left. */
 static int call(const struct opened *one, uint32_t word, remote_arg *arguments, remote_handle64 object) {
   if (!one->limit_bytes || one->client >= MAX_CLIENTS) return one->interface->invoke(object, word, arguments);
   const int64_t before = data_bytes(), left = (int64_t)one->limit_bytes - used_bytes[one->client];
@@ -138,7 +138,7 @@ static int close_object(struct opened *one) {
   return closed.interface->has_handle ? closed.interface->invoke(closed.object, REMOTE_SCALARS_MAKE(1, 0, 0), NULL) : 0;
 }
 
-/* Close what programs that have ended left open. */
+/* Close what ended programs have left open. */
 static void forget_ended(void) {
   for (size_t at = 0; at < opened_count; ++at) {
     if (!opened[at].handle || (uint32_t)hbrt_dsp_client((int32_t)opened[at].client) == opened[at].pid) continue;
@@ -149,14 +149,15 @@ static void forget_ended(void) {
   }
 }
 
-/* Copy the part of a message behind its head, which the program can change at any time: 1; 0 when the task's input is shorter. */
+/* Copy the part of a message after its header, which the program can change at any time: 1; 0 if the task's input is
+ * shorter. */
 static int copy_rest(void *rest, uint64_t bytes, const void *input, uint64_t input_bytes) {
   if (input_bytes - sizeof(struct head) < bytes) return 0;
   memcpy(rest, (const struct head *)input + 1, bytes);
   return 1;
 }
 
-/* The numbers of MAJOR.MINOR.PATCH as one; what is left out is 0. -1 for another text. */
+/* MAJOR.MINOR.PATCH as one number; an omitted part is 0. -1 for other text. */
 static long version_of(const char *text) {
   long all = 0;
   for (int at = 0; at < 3; ++at) {
@@ -174,14 +175,14 @@ EXPORT int hbrt_fastrpc_is_newer(const char *uri, const char *version) {
   const char *found = strstr(uri, "&_idlver=");
   const long asked = found ? version_of(found + strlen("&_idlver=")) : -1;
   const int is_newer = asked < 0 || asked > version_of(version);
-  if (is_newer) hb_dsp_log(HB_DSP_LOG_ERROR, "The skeleton has version %s of its IDL file, the URI '%s' asks for a newer one or none; build both from the same file.", version, uri);
+  if (is_newer) hb_dsp_log(HB_DSP_LOG_ERROR, "The skeleton has version %s of its IDL file, but the URI '%s' requires a newer one or names none; build both from the same file.", version, uri);
   return is_newer;
 }
 
 static int open_interface(const struct head *head, const void *input, const struct frame *task, void *answer) {
   char uri[MAX_URI + 1], text[MAX_URI + 256];
   if (head->count > MAX_URI || task->output_bytes < sizeof(uint64_t) || !copy_rest(uri, head->count, input, task->input_bytes))
-    return hbrt_fastrpc_refuse(AEE_ERPC, "An open has a URI of at most 1024 bytes in its input, and an output of 8 bytes for the handle.");
+    return hbrt_fastrpc_refuse(AEE_ERPC, "An open must have a URI of at most 1024 bytes as input, and 8 bytes of output for the handle.");
   uri[head->count] = 0;
   const char *symbol = strchr(uri, '?');
   symbol = symbol ? symbol + 1 : uri;
@@ -206,8 +207,8 @@ static int open_interface(const struct head *head, const void *input, const stru
     if (code) return code;
   }
   struct opened *made = place();
-  if (!made) return hbrt_fastrpc_refuse(AEE_ENOMEMORY, "There is no memory for another handle.");
-  if (!last_handle) { /* a handle of this core's process before is none of this one */
+  if (!made) return hbrt_fastrpc_refuse(AEE_ENOMEMORY, "Out of memory for another handle.");
+  if (!last_handle) { /* so that handles of this core's previous process are invalid here */
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     last_handle = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
@@ -227,9 +228,9 @@ static int invoke(const struct head *head, const void *input, uint64_t input_byt
   const uint32_t buffers = REMOTE_SCALARS_INBUFS(head->word) + REMOTE_SCALARS_OUTBUFS(head->word);
   if (head->count != count || count > MAX_ARGUMENTS || REMOTE_SCALARS_OUTHANDLES(head->word) ||
       !copy_rest(given, count * sizeof *given, input, input_bytes))
-    return hbrt_fastrpc_refuse(AEE_EBADPARM, "The scalar word does not name the arguments that came.");
+    return hbrt_fastrpc_refuse(AEE_EBADPARM, "The scalar word does not match the arguments.");
   if (one->interface->has_handle && REMOTE_SCALARS_METHOD(head->word) < 2)
-    return hbrt_fastrpc_refuse(AEE_EUNSUPPORTED, "The methods 0 and 1 of an interface with handles are its open and its close.");
+    return hbrt_fastrpc_refuse(AEE_EUNSUPPORTED, "Methods 0 and 1 of an interface with handles are reserved for open and close.");
   int code = 0;
   table_addr = (uint64_t)head->limit_kib * PAGE;
   for (uint32_t at = buffers; at < count; ++at) arguments[at] = (remote_arg){.h64 = given[at].phy_addr};
@@ -239,7 +240,7 @@ static int invoke(const struct head *head, const void *input, uint64_t input_byt
     if (!given[mapped].size) continue;
     buffer->pv = hb_dsp_mem_map(given[mapped].phy_addr, (int64_t)given[mapped].size);
     if (buffer->pv == MAP_FAILED) {
-      code = hbrt_fastrpc_refuse(AEE_EBADPARM, "An argument is no memory of the caller.");
+      code = hbrt_fastrpc_refuse(AEE_EBADPARM, "An argument is not in the caller's memory.");
       break;
     }
   }
@@ -256,15 +257,15 @@ static int fastrpc(void *input, void *output, void *tm) {
   (void)tm;
   const struct frame *task = hbrt_dsp_frame;
   struct head head;
-  if (task->input_bytes < sizeof head) return hbrt_fastrpc_refuse(AEE_ERPC, "The command takes the message of a FastRPC call; use remote_handle64_*.");
+  if (task->input_bytes < sizeof head) return hbrt_fastrpc_refuse(AEE_ERPC, "The command expects a FastRPC message; use remote_handle64_*.");
   memcpy(&head, input, sizeof head);
   if (head.kind == KIND_OPEN) return open_interface(&head, input, task, output);
   if (head.kind == KIND_END) raise(SIGKILL);
   if (head.kind == KIND_WAKE) return hbrt_dspqueue_serve(head.handle, hbrt_fastrpc_client());
-  if (head.kind != KIND_INVOKE && head.kind != KIND_CLOSE) return hbrt_fastrpc_refuse(AEE_ERPC, "There is no such kind of message.");
+  if (head.kind != KIND_INVOKE && head.kind != KIND_CLOSE) return hbrt_fastrpc_refuse(AEE_ERPC, "Unknown message kind.");
   struct opened *one = of_handle(head.handle);
   if (!one || one->client != hbrt_fastrpc_client())
-    return hbrt_fastrpc_refuse(AEE_ENOSUCHHANDLE, "There is no such open handle of this program on this core.");
+    return hbrt_fastrpc_refuse(AEE_ENOSUCHHANDLE, "Unknown handle: this program has not opened it on this core.");
   return head.kind == KIND_INVOKE ? invoke(&head, input, task->input_bytes, one) : close_object(one);
 }
 
@@ -285,7 +286,7 @@ EXPORT int hbrt_fastrpc_main(void) {
   return code ? code : hb_dsp_start();
 }
 
-/* The memory behind a descriptor of the program whose invocation came last; 0, or -1 for none. */
+/* The memory behind a descriptor of the program that sent the latest invocation; 0, or -1 if there is none. */
 static int find_descriptor(int fd, struct descriptor *found) {
   const uint64_t at = table_addr;
   const struct descriptor *table = at ? hb_dsp_mem_map(at, TABLE_BYTES) : MAP_FAILED;
@@ -304,11 +305,11 @@ EXPORT int adsp_mmap_fd_getinfo(int fd, uint32_t *len) {
   return 0;
 }
 
-/* A descriptor that has got other memory since is mapped anew. */
+/* A descriptor that refers to different memory by now is mapped again. */
 EXPORT int HAP_mmap_get(int fd, void **vaddr, uint64_t *paddr) {
   struct descriptor found;
   if (find_descriptor(fd, &found)) return AEE_ENOSUCHMAP;
-  void *address = hb_dsp_mem_map(found.phy_addr, (int64_t)found.size); /* an earlier one may be of another program */
+  void *address = hb_dsp_mem_map(found.phy_addr, (int64_t)found.size); /* an earlier one may belong to another program */
   if (address == MAP_FAILED) return AEE_ENOSUCHMAP;
   int code = AEE_ENOMEMORY;
   pthread_mutex_lock(&mappings_lock);

@@ -1,4 +1,4 @@
-/* fastrpc.c and dspqueue.c of an image, for each other. */
+/* Shared by fastrpc.c and dspqueue.c of an image. */
 #ifndef HBRT_DSP_FASTRPC_H
 #define HBRT_DSP_FASTRPC_H
 
@@ -9,13 +9,13 @@
 /* The program whose task runs. */
 uint32_t hbrt_fastrpc_client(void);
 
-/* Log the sentence of a refusal; its code as it comes from the DSP. */
+/* Log the reason for an error; returns its code as seen from the DSP. */
 int hbrt_fastrpc_refuse(int code, const char *sentence);
 
-/* No limit of the process's memory is in force anymore. */
+/* The process's memory is no longer limited. */
 void hbrt_fastrpc_unlimit(void);
 
-/* Work through the requests of a queue: 0, or a code as it comes from the DSP. */
+/* Process a queue's requests: 0, or a code as seen from the DSP. */
 int hbrt_dspqueue_serve(uint64_t id, uint32_t client);
 /* A program has ended. */
 void hbrt_dspqueue_forget(uint32_t client);

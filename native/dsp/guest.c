@@ -1,4 +1,4 @@
-/* The ops of an image that is Hexagon code: each has the program beside this process run the task, and waits. */
+/* The ops of an image that is Hexagon code: each has the program next to this process run the task, and waits. */
 #define _GNU_SOURCE
 #include "guest.h"
 
@@ -12,7 +12,7 @@
 #include "polling.h"
 #include "runtime.h"
 
-/* A packet that the program sent while a task runs; 0 bytes: it has ended, and so does this process. */
+/* A packet sent by the program while a task runs; 0 bytes: it has ended, and so does this process. */
 typedef void take_packet(const void *packet, size_t size);
 
 static struct hbrt_guest_page *page;
@@ -21,7 +21,7 @@ static const uint8_t *ddr;
 static uint64_t ddr_base;
 static take_packet *take;
 static uint32_t number; /* of the newest task */
-static uint32_t taken;  /* packets of those that page->said counts */
+static uint32_t taken;  /* packets among those counted by page->said */
 static hbrt_habit polling;
 static uint32_t commands[HBRT_GUEST_OPS];
 
@@ -43,13 +43,13 @@ static void poll_program(void) {
   if (poll_ns > 0) hbrt_habit_note(&polling, hbrt_poll(is_changed, NULL, POLLS_PER_YIELD, poll_ns));
 }
 
-/* Wait for the task's end and for every packet that was announced; a sleeper is told of the end by a packet. */
+/* Wait for the task's end and for every announced packet; if this side sleeps, a packet reports the end. */
 static void wait_for_end(void) {
   static struct hbrt_guest_packet packet;
   poll_program();
   while (!is_done() || has_said()) {
     hbrt_store(&page->is_core_asleep, 1);
-    hbrt_full_fence(); /* asleep before the last look: pairs with the program's fence */
+    hbrt_full_fence(); /* asleep before the last check: pairs with the program's fence */
     if (is_done() && !has_said()) break;
     const ssize_t size = recv(channel, &packet, sizeof packet, 0);
     if (size < 0 && errno == EINTR) continue;
@@ -79,14 +79,14 @@ static int run(uint32_t op, const void *input, const void *output) {
   return page->status;
 }
 
-/* An op has no argument that names its command: each has its own function. */
+/* An op has no argument for its command: each has its own function. */
 #define OP(n) static int op_##n(void *input, void *output, void *tm) { return (void)tm, run(n, input, output); }
 #define EIGHT(each, tens) each(tens##0) each(tens##1) each(tens##2) each(tens##3) each(tens##4) each(tens##5) each(tens##6) each(tens##7)
 #define ALL(each) EIGHT(each, 0) EIGHT(each, 01) EIGHT(each, 02) EIGHT(each, 03) EIGHT(each, 04) EIGHT(each, 05) EIGHT(each, 06) EIGHT(each, 07)
 ALL(OP)
 #define NAME(n) op_##n,
 
-/* The function of an op of the program; NULL when it has too many. */
+/* The function of an op of the program; NULL if it has too many. */
 EXPORT void *hbrt_guest_op(uint32_t cmd) {
   static int (*const functions[])(void *, void *, void *) = {ALL(NAME)};
   static uint32_t count;

@@ -1,4 +1,4 @@
-/* HAP: the log, clocks, votes for power, memory and the vector memory of images; for this machine and for a Hexagon. */
+/* HAP: log, clocks, power votes, memory and vector memory for images; on this machine and on a Hexagon. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -23,11 +23,12 @@
 
 enum { VTCM_UNIT = 2048, CONTEXTS = 32, MAX_FILES = 32, PAUSE_US = 100, MAX_MAPPED = 256 };
 
-/* -- what the board's profile says: the core has it in its environment; the first values are for a program without one */
+/* -- values of the board's profile: the core has them in its environment; the initial values are for a program without
+ * one */
 
 static unsigned clock_mhz = 1440, vtcm_bytes = 256 << 10;
 static uint8_t *vtcm;
-static uint16_t *unit_of; /* of each unit the number of its request, 0 for a free one */
+static uint16_t *unit_of; /* for each unit, the number of its request, 0 if free */
 
 __attribute__((constructor)) static void read_profile(void) { /* outside any call, whose memory is limited */
   const char *clock = getenv("HBRT_DSP_CLOCK_MHZ"), *bytes = getenv("HBRT_DSP_VTCM_BYTES");
@@ -102,12 +103,12 @@ EXPORT uint64 HAP_perf_get_time_us(void) { return now_ns() / 1000; }
 EXPORT uint64 HAP_perf_get_qtimer_count(void) { return now_ns() * 12 / 625; } /* 19.2 MHz */
 EXPORT uint64 HAP_perf_qtimer_count_to_us(uint64 count) { return count * 10 / 192; }
 
-/* Cycles of the process at clocks that it has voted for: those until the last change, and from then on. */
+/* Cycles of the process at the clocks it has voted for: those until the last change, and those since. */
 static pthread_mutex_t clock_lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned now_mhz; /* 0: clock_mhz, since the machine began */
+static unsigned now_mhz; /* 0: clock_mhz, since the machine started */
 static uint64 changed_us, changed_cycles;
 
-/* Under the lock. */
+/* The caller holds the lock. */
 static unsigned current_mhz(void) { return now_mhz ? now_mhz : clock_mhz; }
 static uint64 cycles_at(uint64 us) { return changed_cycles + (us - changed_us) * current_mhz(); }
 
@@ -130,17 +131,18 @@ static unsigned client_class;
 static boolean is_scaling = TRUE;
 static struct {
   int is_used;
-  void *context; /* NULL is one, too */
-  unsigned corner_mhz, least_mhz; /* 0 for none */
+  void *context; /* NULL counts as a context, too */
+  unsigned corner_mhz, least_mhz; /* 0 if none */
 } votes[MAX_VOTES];
 
-/* The clock of a voltage corner, in MHz. No public figure has them: assumed shares of the profile's clock, which is turbo's. */
+/* The clock of a voltage corner, in MHz. No figures are public: assumed shares of the profile's clock, which is
+ * turbo's. */
 static unsigned mhz_of(unsigned corner) {
   static const unsigned percent[] = {0, 35, 50, 62, 75, 85};
   return clock_mhz * (corner < sizeof percent / sizeof *percent ? percent[corner] : 100) / 100;
 }
 
-/* The highest vote counts; without any the clock is the profile's. */
+/* The highest vote counts; without votes, the clock is the profile's. */
 static void apply_votes(void) {
   unsigned mhz = 0;
   for (int at = 0; at < MAX_VOTES; ++at) {
@@ -153,7 +155,7 @@ static void apply_votes(void) {
   now_mhz = mhz && mhz < mhz_of(HAP_DCVS_VCORNER_SVS2) ? mhz_of(HAP_DCVS_VCORNER_SVS2) : mhz < clock_mhz ? mhz : clock_mhz;
 }
 
-/* Change a vote of a context: its corner, or its least clock. A value of 0 withdraws it. */
+/* Change a context's vote: its corner, or its minimum clock. A value of 0 withdraws it. */
 static int vote(void *context, int is_corner, unsigned mhz) {
   pthread_mutex_lock(&clock_lock);
   int at = 0, code = 0;
@@ -170,7 +172,7 @@ static int vote(void *context, int is_corner, unsigned mhz) {
   return code;
 }
 
-/* The target, between the least and the highest corner; without a target, scaling may use the highest. */
+/* The target, limited to the lowest and highest corner; without a target, scaling may use the highest. */
 static int vote_corners(void *context, const HAP_dcvs_params_t *asked) {
   unsigned corner = asked->target_corner;
   if (corner == HAP_DCVS_VCORNER_DISABLE) corner = asked->max_corner;
@@ -302,17 +304,17 @@ EXPORT int HAP_malloc(uint32 bytes, void **pptr) {
 EXPORT int HAP_free(void *ptr) { return free(ptr), 0; }
 EXPORT int HAP_mem_set_grow_size(uint64 min, uint64 max) { return min <= max ? 0 : AEE_EBADPARM; }
 
-/* -- memory that is locked in the cache */
+/* -- memory locked in the cache */
 
 enum { LOCKABLE_BYTES = 512 << 10, CACHE_LINE = 32 };
 static struct {
-  void *address; /* NULL for a free place */
+  void *address; /* NULL if the entry is free */
   unsigned bytes;
   int is_ours;
 } locked[MAX_MAPPED];
 static unsigned locked_bytes;
 
-/* Note a range: 0, or AEE_ENOMEMORY. */
+/* Record a range: 0, or AEE_ENOMEMORY. */
 static int lock_range(void *address, unsigned bytes, int is_ours) {
   int code = AEE_ENOMEMORY;
   pthread_mutex_lock(&mapped_lock);
@@ -361,7 +363,7 @@ EXPORT int HAP_cache_unlock_addr(void *vaddr_ptr) { return unlock_range(vaddr_pt
 EXPORT int HAP_query_avail_cachelock(void) { return (int)(LOCKABLE_BYTES - locked_bytes); }
 EXPORT int HAP_query_total_cachelock(void) { return (int)locked_bytes; }
 
-/* The first thread's stack grows down from about here; a Hexagon's C library cannot say where it ends. */
+/* The first thread's stack grows down from about here; a Hexagon's C library does not report its end. */
 static pthread_t first_thread;
 static uintptr_t first_place;
 __attribute__((constructor)) static void remember_stack(void) {
@@ -456,9 +458,9 @@ EXPORT int HAP_query_avail_VTCM(unsigned int *avail_block_size, unsigned int *ma
   return 0;
 }
 
-/* -- contexts; of an attribute's eight words: 0 the bytes asked for, 1 the least, 2 the address that it got, 3 its bytes */
+/* -- contexts; an attribute's eight words: 0 the requested bytes, 1 the minimum, 2 the allocated address, 3 its size */
 
-static void *contexts[CONTEXTS]; /* memory of each; `vtcm + vtcm_bytes` for none */
+static void *contexts[CONTEXTS]; /* memory of each; `vtcm + vtcm_bytes` if none */
 
 EXPORT int HAP_compute_res_attr_init(compute_res_attr_t *attr) {
   if (!attr) return AEE_EBADPARM;

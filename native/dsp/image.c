@@ -1,4 +1,4 @@
-/* The functions of the headers, as calls of the core's runtime; and the call of an image's functions. */
+/* The headers' functions, as calls into the core's runtime; and calls into an image's functions. */
 #define _GNU_SOURCE
 #define HBRT_CYCLES_DEFINE
 #include "fastrpc.h"
@@ -33,14 +33,14 @@
 const struct hbrt_dsp_calls *hbrt_dsp_now;
 HBRT_THREAD struct frame *hbrt_dsp_frame;
 EXPORT int32_t hbrt_dsp_raised;       /* a call of the runtime has raised: Python keeps the exception */
-EXPORT char hbrt_dsp_failure[512];    /* why the last call of this task failed */
+EXPORT char hbrt_dsp_failure[512];    /* error message of this task's last failed call */
 struct xvTileManager {
   char none;
 };
 EXPORT struct xvTileManager hbrt_dsp_tile_manager;
 
 static int32_t is_unknown; /* the core in Python does not know which task runs */
-static int is_forked; /* this process is a child that an image forked: Python may not be called in it */
+static int is_forked; /* this process was forked by an image: Python must not be called in it */
 
 static void become_child(void) {
   is_forked = 1;
@@ -50,7 +50,7 @@ static void become_child(void) {
 
 static int is_new(void) { return __atomic_load_n(&is_unknown, __ATOMIC_ACQUIRE); }
 
-/* The runtime, after it has learned which task calls. */
+/* The runtime, once it knows which task calls. */
 const struct hbrt_dsp_calls *hbrt_dsp_runtime(void) {
   const struct hbrt_dsp_calls *now = hbrt_dsp_now;
   if (is_new() && __atomic_exchange_n(&is_unknown, 0, __ATOMIC_ACQ_REL)) now->begin();
@@ -67,7 +67,7 @@ EXPORT int32_t hbrt_dsp_install(const struct hbrt_dsp_calls *calls, int32_t take
   return 0;
 }
 
-/* -- the call of an image's functions */
+/* -- calls into an image's functions */
 
 static _Unwind_Reason_Code stop_at_frame(int version, _Unwind_Action actions, _Unwind_Exception_Class kind,
                                          struct _Unwind_Exception *exception, struct _Unwind_Context *context,
@@ -80,22 +80,22 @@ static _Unwind_Reason_Code stop_at_frame(int version, _Unwind_Action actions, _U
 
 static void forget(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception) { (void)reason, (void)exception; }
 
-/* End the calling function of the image; its C++ objects are destroyed. */
+/* End the image's calling function; its C++ objects are destroyed. */
 static void leave_image(void) {
   static __thread struct _Unwind_Exception exception;
   struct frame *frame = hbrt_dsp_frame;
-  if (frame == NULL) return; /* a thread of the image's own: the function ends at its next call, or its return */
+  if (frame == NULL) return; /* a thread of the image: the function ends at its next call, or when it returns */
   memset(&exception, 0, sizeof exception);
   exception.exception_cleanup = forget;
   _Unwind_ForcedUnwind(&exception, stop_at_frame, frame);
-  longjmp(frame->env, 1); /* code without tables for unwinding */
+  longjmp(frame->env, 1); /* code without unwind tables */
 }
 
 EXPORT uint64_t hbrt_dsp_work[HBRT_WORK_COUNTS];
-/* The engine's last values: the core's cycle, and the cycle at which the newest copy is done. */
+/* The engine's latest values: the core's cycle, and the cycle at which the newest copy is done. */
 EXPORT uint64_t hbrt_dsp_clock[2];
-/* Ends of copies, by handle, as they were queued: before them only this thread's cycles pass, so that polls of a copy that
- * is not done need no call. */
+/* End cycles of copies, by handle, as they were queued: until then, only this thread's cycles pass, so polling an
+ * unfinished copy needs no call. */
 static __thread struct {
   int32_t handle;
   uint64_t end;
@@ -103,7 +103,7 @@ static __thread struct {
 static HBRT_THREAD uint64_t polled_cycles; /* cycles of such polls that are not charged yet */
 #define COPY_OF(handle) (&copies[(uint32_t)(handle) % (sizeof copies / sizeof *copies)])
 
-#define NO_OP ((void *)1) /* the input of main: the number of its arguments, which are the output */
+#define NO_OP ((void *)1) /* passed as input to run main; the output then has its arguments */
 
 /* Call a function of the image: an op, or main. */
 EXPORT __attribute__((noinline)) int32_t hbrt_dsp_run(void *fn, void *input, void *output, uint64_t input_bytes, uint64_t output_bytes) {
@@ -121,7 +121,7 @@ EXPORT __attribute__((noinline)) int32_t hbrt_dsp_run(void *fn, void *input, voi
   uint64_t work[HBRT_WORK_COUNTS];
   memcpy(work, hbrt_dsp_work, sizeof work);
   memset(hbrt_dsp_work, 0, sizeof work);
-  memset(copies, 0, sizeof copies); /* another engine's */
+  memset(copies, 0, sizeof copies); /* those of another engine */
   frame.outer = hbrt_dsp_frame;
   frame.is_op = input != NO_OP;
   frame.input_bytes = input_bytes;
@@ -132,15 +132,15 @@ EXPORT __attribute__((noinline)) int32_t hbrt_dsp_run(void *fn, void *input, voi
     result = ((int (*)(void *, void *, void *))fn)(input, output, &hbrt_dsp_tile_manager);
   }
   hbrt_dsp_frame = frame.outer;
-  if (!is_inner) hbrt_fastrpc_unlimit(); /* a call that ended the op may have left it limited */
+  if (!is_inner) hbrt_fastrpc_unlimit(); /* a call that ended the op may have left the limit set */
   if (is_forked) {
-    static const char text[] = "An image forked a process, which returned out of the image's function. It is ended: a "
-                               "forked process does not continue as the core. Let it end by _exit().\n";
+    static const char text[] = "A process forked by the image returned from the image's function. It is ended: a "
+                               "forked process must not continue as the core. End it with _exit().\n";
     if (write(STDERR_FILENO, text, sizeof text - 1)) _exit(1);
     _exit(1);
   }
   fflush(stdout);
-  if (!is_new()) hbrt_dsp_settle(); /* else they are the caller's */
+  if (!is_new()) hbrt_dsp_settle(); /* otherwise they belong to the caller */
   memset(copies, 0, sizeof copies);
   memcpy(hbrt_dsp_clock, clock, sizeof clock);
   if (is_inner) {
@@ -157,7 +157,7 @@ EXPORT int32_t hbrt_dsp_main(void *main_function, char *name) {
   return hbrt_dsp_run(main_function, NO_OP, arguments, 0, 0);
 }
 
-/* -- the functions of the headers */
+/* -- the headers' functions */
 
 uint64_t hbrt_dsp_take_cycles(void) {
   const struct hbrt_cycles *now = &hbrt_cycles_now;
@@ -174,7 +174,7 @@ uint64_t hbrt_dsp_take_cycles(void) {
 }
 
 int hbrt_dsp_poll_in_vain(uint64_t now, uint64_t end_cycle, uint64_t poll_cycles) {
-  static HBRT_THREAD struct hbrt_cycles counted; /* a loop that polls counts nothing: the divisions are done once */
+  static HBRT_THREAD struct hbrt_cycles counted; /* a polling loop is not counted: the divisions are done once */
   static HBRT_THREAD uint64_t pending;
   if (memcmp(&counted, &hbrt_cycles_now, sizeof counted) != 0) {
     counted = hbrt_cycles_now;
@@ -191,7 +191,7 @@ void hbrt_dsp_settle(void) {
     hbrt_dsp_clock[0] = hbrt_dsp_runtime()->cycles(spent);
 }
 
-/* As hbrt_dsp_run, for a task that the core in Python does not know of; see hbrt_call of the mailbox in C. */
+/* Like hbrt_dsp_run, for a task that the core in Python does not know of; see hbrt_call of the mailbox in C. */
 EXPORT int32_t hbrt_dsp_call(void *fn, void *input, void *output, uint64_t input_bytes, uint64_t output_bytes, uint32_t client,
                              int32_t *result, uint64_t *spent) {
   __atomic_store_n(&is_unknown, 1, __ATOMIC_RELEASE);
@@ -207,8 +207,8 @@ EXPORT int32_t hbrt_dsp_call(void *fn, void *input, void *output, uint64_t input
 
 static int is_there(const char *function) {
   if (hbrt_dsp_now != NULL) return 1;
-  fprintf(stderr, "%s: no core is around this program. %s\n", function,
-          is_forked ? "A process that an image forks cannot use it." : "Run it as an image: hbrt start --image FILE.");
+  fprintf(stderr, "%s: this program does not run on a core. %s\n", function,
+          is_forked ? "A process forked by an image cannot use it." : "Run it as an image: hbrt start --image FILE.");
   return 0;
 }
 
@@ -222,7 +222,7 @@ static const struct hbrt_dsp_calls *enter(void) {
   return hbrt_dsp_runtime();
 }
 
-/* A call of the runtime's table; the last argument is its result without a core. */
+/* A call through the runtime's table; the last argument is the result without a core. */
 #define CALL(type, name, none, ...)                \
   do {                                             \
     if (!is_there(__func__)) return none;          \
@@ -230,7 +230,7 @@ static const struct hbrt_dsp_calls *enter(void) {
     hbrt_dsp_leave_if_raised();                    \
     return result;                                 \
   } while (0)
-/* The same of what hbrt_dsp_engine has not done. */
+/* The same, unless hbrt_dsp_engine has done it. */
 #define CALL_PYTHON(...)                           \
   do {                                             \
     if (hbrt_dsp_now != NULL) hbrt_engine_hand_over(); \
@@ -374,7 +374,7 @@ static int32_t status(const char *site, int is_wait) {
 EXPORT int32_t hbrt_idma_buffer_status(const char *site) { return status(site, 0); }
 EXPORT idma_status_t hbrt_idma_hw_wait_all(const char *site) { return status(site, 1); }
 
-/* Without a core around it, as in a program that only counts its own instructions, the counter is these. */
+/* Without a core, as in a program that only counts its own instructions, the counter has only these. */
 static uint64_t measured, reads;
 EXPORT uint32_t XT_RSR_CCOUNT(void) {
   uint64_t cycles;
@@ -392,7 +392,7 @@ EXPORT uint32_t XT_RSR_CCOUNT(void) {
 
 __attribute__((destructor)) static void tell_of_nothing(void) {
   if (reads < 2 || measured) return;
-  fprintf(stderr, "XT_RSR_CCOUNT was read %llu times, and nothing was charged in between: plain C counts nothing. Use IVP "
+  fprintf(stderr, "XT_RSR_CCOUNT was read %llu times without any charge in between: plain C is not counted. Use IVP "
                   "intrinsics, or charge a loop with hb_dsp_charge().\n", (unsigned long long)reads);
 }
 

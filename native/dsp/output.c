@@ -1,11 +1,11 @@
-/* The output of an image: lines of the board's log, as those of Python ops. */
+/* The output of an image: lines of the board's log, like those of Python ops. */
 #define _GNU_SOURCE
 #include <stdio.h>
 
 #include "hbrt/cycles.h"
 #include "runtime.h"
 
-#ifdef __GLIBC__ /* elsewhere stdout is no variable: what is printed goes to the log without core and command */
+#ifdef __GLIBC__ /* elsewhere stdout is not a variable: output goes to the log without core and command */
 #include <unistd.h>
 
 static ssize_t say(void *descriptor, const char *text, size_t size) {
@@ -29,7 +29,7 @@ void hbrt_dsp_take_output(void) {
   FILE *out = opened(STDOUT_FILENO, _IOLBF), *error = opened(STDERR_FILENO, _IONBF);
   if (out != NULL && error != NULL) {
     fflush(stdout);
-    setvbuf(stdout, NULL, _IOLBF, 0); /* for libraries that have looked the stream up before */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* for libraries that have already looked the stream up */
     stdout = out;
     stderr = error;
   }

@@ -1,4 +1,4 @@
-/* The calls of qurt.h over the host's threads; for this machine and for a Hexagon. */
+/* The calls of qurt.h on the host's threads; for this machine and for a Hexagon. */
 #define _GNU_SOURCE
 #include "qurt.h"
 
@@ -12,7 +12,7 @@
 
 enum { MAX_THREADS = 256, MIN_STACK = 64 << 10, WAITS = 64 };
 
-/* -- threads: an id is a place of the table and, above it, a count of its uses, so that an id is of one thread */
+/* -- threads: an id is a table index plus, above it, a use count, so an id never refers to two threads */
 
 static struct thread {
   pthread_t handle;
@@ -109,7 +109,7 @@ EXPORT void qurt_thread_exit(int status) {
   ended(status);
   pthread_exit(NULL);
 }
-EXPORT qurt_thread_t qurt_thread_get_id(void) { return own_id ? own_id : 1; /* the first thread of all */ }
+EXPORT qurt_thread_t qurt_thread_get_id(void) { return own_id ? own_id : 1; /* the main thread */ }
 EXPORT void qurt_thread_get_name(char *name, unsigned char max_len) {
   const struct thread *own = thread_of(own_id);
   if (!max_len) return;
@@ -250,7 +250,7 @@ EXPORT void qurt_anysignal_init(qurt_anysignal_t *signal) { qurt_signal_init(sig
 EXPORT void qurt_anysignal_destroy(qurt_anysignal_t *signal) { qurt_signal_destroy(signal); }
 EXPORT unsigned int qurt_anysignal_wait(qurt_anysignal_t *signal, unsigned int mask) { return qurt_signal_wait_any(signal, mask); }
 
-/* Those who wait at an address share a place with those at others, and look again when it is woken. */
+/* Waiters share a place with those at other addresses, and check again when it is woken. */
 static struct {
   pthread_mutex_t lock;
   pthread_cond_t changed;
@@ -263,7 +263,7 @@ static void make_waits(void) {
 
 EXPORT int qurt_futex_wait(void *lock, int val) {
   LOCK(PLACE(lock));
-  if (__atomic_load_n((int *)lock, __ATOMIC_ACQUIRE) == val) WAIT(PLACE(lock)); /* the caller looks again */
+  if (__atomic_load_n((int *)lock, __ATOMIC_ACQUIRE) == val) WAIT(PLACE(lock)); /* the caller checks again */
   UNLOCK(PLACE(lock));
   return QURT_EOK;
 }
@@ -336,7 +336,7 @@ EXPORT int qurt_pipe_is_empty(qurt_pipe_t *pipe) {
   return is_empty;
 }
 
-/* -- values of threads: a key is one more than the host's, so that 0 is none; a C library may not check its own */
+/* -- thread-local values: a key is the host's plus 1, so that 0 is invalid; a C library may not check its own */
 
 static _Atomic unsigned char is_key[PTHREAD_KEYS_MAX + 1];
 static int has_key(int key) { return key > 0 && key <= PTHREAD_KEYS_MAX && is_key[key]; }

@@ -1,4 +1,4 @@
-/* Threads that take jobs (worker_pool.h). All names are weak: an image may bring its own. */
+/* Worker threads (worker_pool.h). All names are weak: an image may bring its own. */
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* Vectors in print. */
+/* Printing of vectors. */
 #include "qprintf.h"
 
 #include <stdint.h>
@@ -14,14 +14,14 @@ static uint64_t masks[2] = {QPRINTF_MASK_ALL, QPRINTF_MASK_ALL};
 
 void qprintf_set_mask(unsigned long long high, unsigned long long low) { masks[1] = high, masks[0] = low; }
 
-/* A conversion of a message. */
+/* A conversion in a message. */
 struct form {
-  int is_masked, columns; /* columns: 0 when none are asked for */
+  int is_masked, columns; /* columns: 0 if not given */
   size_t parts;           /* of a word: 1, 2 or 4 */
-  char conversion[MAX_CONVERSION]; /* of a word, with its %; of parts, the letters alone */
+  char conversion[MAX_CONVERSION]; /* for a word, including the %; for parts, only the letters */
 };
 
-/* Read a conversion behind its %; returns what follows it. */
+/* Parse a conversion after its %; returns what follows it. */
 static const char *read_form(const char *text, struct form *form) {
   *form = (struct form){.parts = 1};
   if (*text == 'm') form->is_masked = 1, text++;
@@ -41,7 +41,7 @@ static int is_float(const char *conversion) {
   return letter && strchr("aAeEfFgG", *letter);
 }
 
-/* A part of a word: with its sign for d, without for u. */
+/* Part of a word: signed for d, unsigned for u. */
 static void print_part(uint32_t word, size_t parts, size_t part, char letter) {
   const unsigned bits = 32u / (unsigned)parts;
   const uint32_t value = word >> part * bits << (32 - bits);
@@ -104,5 +104,5 @@ void qprintf_Q(const char *msg, HVX_VectorPred Q) {
   printf("%.*s0x%08x|%08x|%08x|%08x%s", (int)(sign - msg), msg, bits[3], bits[2], bits[1], bits[0], rest);
 }
 
-void qprintf_V_all(void) { printf("qprintf_V_all: the registers of a caller are not known here; print a vector by qprintf_V.\n"); }
-void qprintf_R_all(void) { printf("qprintf_R_all: the registers of a caller are not known here.\n"); }
+void qprintf_V_all(void) { printf("qprintf_V_all: the caller's registers are not available here; print a vector by qprintf_V.\n"); }
+void qprintf_R_all(void) { printf("qprintf_R_all: the caller's registers are not available here.\n"); }

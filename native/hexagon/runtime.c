@@ -1,7 +1,7 @@
-/* The runtime of a process domain that runs as Hexagon code: the tasks of a core, from a page that both have mapped.
+/* The runtime of a process domain that runs as Hexagon code: a core's tasks, from a page mapped by both sides.
  *
- * The program is one of QEMU's, beside the core's process, and has the board's DDR file mapped. The core posts a task by
- * the physical addresses of its blocks, answers by sockets what the program asks while the task runs, and finds its
+ * The program runs in QEMU, next to the core's process, and has the board's DDR file mapped. The core posts a task by
+ * the physical addresses of its blocks, answers the program's requests over sockets while the task runs, and finds its
  * status in the page. native/dsp/guest.c and fastrpc/dsp/hexagon.py are the other side. */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -47,7 +47,8 @@ static _Atomic int is_in_task;
 static struct frame frame;
 HBRT_THREAD struct frame *hbrt_dsp_frame = &frame;
 
-/* Ranges that the program of a task may use, while the board's tables do not change. By thread: a lock costs a third. */
+/* Ranges that a task's program may use, as long as the board's tables do not change. Per thread: a lock adds a third to
+ * the cost. */
 static __thread struct {
   uint64_t phy_addr, size;
   uint32_t client;
@@ -56,7 +57,7 @@ static __thread struct {
 static __thread uint64_t cached_generation;
 static _Atomic uint32_t evictions; /* of imports */
 
-/* Memory of the program's other libraries, which lies in the board's address space and not in the DDR file. */
+/* Memory of the program's other libraries, which is in the board's address space but not in the DDR file. */
 static struct {
   uint64_t word, start, end;
   uint8_t *address;
@@ -64,14 +65,14 @@ static struct {
 static int import_count;
 
 static void end(const char *why) {
-  fprintf(stderr, "The process domain ends: %s.\n", why);
+  fprintf(stderr, "The process domain ended: %s.\n", why);
   _exit(1);
 }
 
 static void send_packet(const struct hbrt_guest_message *head, const char *text, size_t size) {
   struct iovec parts[] = {{(void *)(uintptr_t)head, sizeof *head}, {(void *)(uintptr_t)text, size}};
   const struct msghdr all = {.msg_iov = parts, .msg_iovlen = 2};
-  if (channel < 0) end("it asks for a board: hbrt start --image FILE");
+  if (channel < 0) end("it needs a board: hbrt start --image FILE");
   if (sendmsg(channel, &all, MSG_NOSIGNAL) < 0) _exit(0); /* the core is gone */
 }
 
@@ -83,13 +84,14 @@ static size_t receive(int from, struct hbrt_guest_packet *packet) {
   }
 }
 
-/* Send a packet in a task: the core waits for each that is counted, though the task has ended. */
+/* Send a packet within a task: the core waits for each one that is counted, even if the task has ended. */
 static void say(const struct hbrt_guest_message *head, const char *text, size_t size) {
   __atomic_add_fetch(&page->said, 1, __ATOMIC_SEQ_CST);
   send_packet(head, text, size);
 }
 
-/* Ask the core, which answers while a task runs; 0 outside one. Under the lock of asked(). */
+/* Send the core a request, which it answers while a task runs; 0 outside a task. The caller holds the lock of
+ * asked(). */
 static int ask(struct hbrt_guest_packet *packet) {
   if (!is_in_task) return 0;
   const uint32_t kind = packet->head.kind;
@@ -100,7 +102,7 @@ static int ask(struct hbrt_guest_packet *packet) {
 }
 
 static uint8_t *imported(const struct hbrt_guest_packet *told) {
-  const struct hbrt_guest_message *head = &told->head; /* a, b: start and end; c: what the block's record says; d: its place in the file */
+  const struct hbrt_guest_message *head = &told->head; /* a, b: start and end; c: flags of the block's record; d: its offset in the file */
   for (int at = 0; at < import_count; ++at)
     if (imports[at].word == head->c && imports[at].start == head->a && imports[at].end == head->b) return imports[at].address;
   const int fd = open(told->text, O_RDWR | O_CLOEXEC);
@@ -109,8 +111,8 @@ static uint8_t *imported(const struct hbrt_guest_packet *told) {
   uint8_t *made = mmap(NULL, (size_t)(head->b - head->a + skipped), PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(head->d - skipped));
   close(fd);
   if (made == MAP_FAILED) return NULL;
-  if (import_count == MAX_IMPORTS) { /* the oldest goes: nothing of it is in use when a task begins */
-    ++evictions; /* first: no thread finds it in its cache any more */
+  if (import_count == MAX_IMPORTS) { /* evict the oldest: nothing in it is in use when a task begins */
+    ++evictions; /* first: no thread finds it in its cache anymore */
     const uint64_t before = (uintptr_t)imports[0].address % HBRT_GUEST_PAGE_BYTES;
     munmap(imports[0].address - before, (size_t)(imports[0].end - imports[0].start + before));
     memmove(imports, imports + 1, sizeof imports - sizeof *imports);
@@ -122,10 +124,10 @@ static uint8_t *imported(const struct hbrt_guest_packet *told) {
   return imports[import_count++].address = made + skipped;
 }
 
-/* Memory of another library, or none; then the core says why. */
+/* Memory of another library, or nothing; then the core gives the reason. */
 static uint8_t *asked(uint64_t phy_addr, uint64_t size) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  static struct hbrt_guest_packet packet; /* under the lock */
+  static struct hbrt_guest_packet packet; /* the caller holds the lock */
   uint8_t *start = NULL;
   pthread_mutex_lock(&lock);
   packet.head = (struct hbrt_guest_message){.kind = HBRT_GUEST_MAP, .a = phy_addr, .b = size};
@@ -141,7 +143,7 @@ void *hb_dsp_mem_map(uint64_t phy_addr, int64_t signed_size) {
     memset(cache, 0, sizeof cache);
     cached_generation = generation;
   }
-  const uint32_t place = ((uint32_t)(phy_addr >> 6) + (uint32_t)size) * 2654435769u >> 25; /* buffers lie side by side */
+  const uint32_t place = ((uint32_t)(phy_addr >> 6) + (uint32_t)size) * 2654435769u >> 25; /* buffers are adjacent */
   if (cache[place].address && cache[place].phy_addr == phy_addr && cache[place].size == size && cache[place].client == client)
     return cache[place].address;
   if (signed_size <= 0) return MAP_FAILED;
@@ -200,9 +202,9 @@ static int is_posted(const void *unused) {
   return (void)unused, __atomic_load_n(&page->posted, __ATOMIC_ACQUIRE) != page->done;
 }
 
-/* Poll for a task where that pays, as a core does. */
+/* Poll for a task if that pays, as a core does. */
 static void poll_core(void) {
-  enum { POLLS_PER_YIELD = 1 }; /* the other side may share the CPU, and a loop takes QEMU longer */
+  enum { POLLS_PER_YIELD = 1 }; /* the other side may share the CPU, and a loop takes longer in QEMU */
   const int64_t poll_ns = hbrt_habit_begin(&polling);
   if (poll_ns > 0) hbrt_habit_note(&polling, hbrt_poll(is_posted, NULL, POLLS_PER_YIELD, poll_ns));
 }
@@ -212,7 +214,7 @@ static void wait_for_task(void) {
   poll_core();
   while (!is_posted(NULL)) {
     hbrt_store(&page->is_program_asleep, 1);
-    hbrt_full_fence(); /* asleep before the last look: pairs with the core's fence */
+    hbrt_full_fence(); /* asleep before the last check: pairs with the core's fence */
     if (!is_posted(NULL)) receive(channel, &packet);
   }
   hbrt_store(&page->is_program_asleep, 0);
@@ -240,7 +242,7 @@ int hb_dsp_start(void) {
 
 __attribute__((weak)) int main(void) { return hbrt_fastrpc_main(); }
 
-/* What hb_dsp.h makes of the calls above: with the line of the call, which nobody asks for here. */
+/* The targets of hb_dsp.h's macros for the calls above: with the line of the call, which is unused here. */
 void *hbrt_dsp_mem_map(const char *site, uint64_t phy_addr, int64_t size) { return (void)site, hb_dsp_mem_map(phy_addr, size); }
 int hbrt_dsp_mem_unmap(const char *site, uintptr_t mapped) { return (void)site, hb_dsp_mem_unmap(mapped); }
 int hbrt_dsp_start(const char *site) { return (void)site, hb_dsp_start(); }
@@ -253,7 +255,7 @@ static uint64_t number(const char *name) {
   return text ? strtoull(text, NULL, 0) : 0;
 }
 
-/* Without a board, a program with a main() of its own runs by itself, until it asks for one. */
+/* Without a board, a program with its own main() runs by itself, until it needs one. */
 __attribute__((constructor(101))) static void begin(void) {
   if (!getenv("HBRT_HEXAGON_CHANNEL")) return;
   const int fd = (int)number("HBRT_HEXAGON_DDR"), shared = (int)number("HBRT_HEXAGON_PAGE");
@@ -263,11 +265,11 @@ __attribute__((constructor(101))) static void begin(void) {
   core = (int)number("HBRT_HEXAGON_CORE");
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   page = mmap(NULL, HBRT_GUEST_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, shared, 0);
-  static const char other_version[] = "the image was built by another version of hbrt: build it again";
+  static const char other_version[] = "the image was built by another version of hbrt: rebuild it";
   if (page == MAP_FAILED || page->version != HBRT_GUEST_VERSION) end(other_version);
-  /* By the kernel's call: the library's takes no more than half of the addresses. */
+  /* By system call: the library's function uses at most half of the addresses. */
   const long at = bytes < UINT32_MAX ? syscall(SYS_mmap2, 0, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : -1;
-  if (at == -1) end("the board's DDR does not fit into the 32 bits of a Hexagon: start the board with less, as by --ddr 1G");
+  if (at == -1) end("the board's DDR does not fit into a Hexagon's 32-bit address space: start the board with less, for example --ddr 1G");
   if (!hbrt_file_open(&ddr, (void *)at, bytes, (void *)at)) end(other_version);
   close(fd);
   close(shared);

@@ -1,4 +1,4 @@
-/* The side that runs; hbrt/mailbox/schedule.py has the order in words. */
+/* The side that runs tasks; hbrt/mailbox/schedule.py describes the order in words. */
 #define _GNU_SOURCE
 #include "mailbox.h"
 
@@ -19,7 +19,7 @@ enum {
     MAX_DEFERRED_NS = 50000,
 };
 
-/* The fields of a task that decide its order. */
+/* The fields of a task that determine its order. */
 typedef struct {
     int64_t rank, custom_id;
     uint64_t sequence;
@@ -36,7 +36,7 @@ struct hbrt_core {
     hbrt_file file;
     uint32_t index;
     int epoll_fd, control_fd, is_alone, owner_sleeps, has_polled, has_imports;
-    uint64_t generation; /* of the tables, with which Python has last hidden what is imported no more */
+    uint64_t generation; /* of the tables, when Python last hid memory that is no longer imported */
     hbrt_habit polling;
     hbrt_call *call;
     const uint8_t *is_core;
@@ -49,10 +49,10 @@ struct hbrt_core {
     uint64_t deferred_ns; /* when the first one was */
     int core_doorbells[HBRT_MAX_CORES];
     int client_doorbells[HBRT_CLIENTS];
-    uint32_t client_numbers[HBRT_CLIENTS]; /* of the attachments that have these doorbells */
-    uint64_t aging_ns; /* 0 for none */
+    uint32_t client_numbers[HBRT_CLIENTS]; /* of the attachments that own these doorbells */
+    uint64_t aging_ns; /* 0 if none */
     hbrt_core_record *record;
-    uint64_t *counts, own_counts[3]; /* tasks, busy ns and cycles: of the record, or apart */
+    uint64_t *counts, own_counts[3]; /* tasks, busy ns and cycles: in the record, or separately */
     uint8_t *announced, *activity;
     entry *queue; /* a binary heap, the best first */
     uint32_t count, capacity;
@@ -96,7 +96,7 @@ void hbrt_core_client(hbrt_core *core, uint32_t client, uint32_t number, int doo
     __atomic_store_n(&core->client_doorbells[client], doorbell, __ATOMIC_RELEASE);
 }
 
-/* The doorbell of the present owner of an id, or -1: what is kept may be of an owner before. */
+/* The doorbell of an id's present owner, or -1: the stored one may belong to a previous owner. */
 static int doorbell_of(const hbrt_core *core, uint32_t client) {
     int doorbell = __atomic_load_n(&core->client_doorbells[client], __ATOMIC_ACQUIRE);
     uint32_t number = __atomic_load_n(&core->client_numbers[client], __ATOMIC_RELAXED);
@@ -156,7 +156,7 @@ static int is_current(const hbrt_core *core, const entry *task) {
            HBRT_GET(hbrt_record(&core->file, task->slot)->sequence) == task->sequence;
 }
 
-/* Drop tasks that were claimed elsewhere, cancelled, or announced again: at most one entry a slot stays. */
+/* Drop tasks that were claimed elsewhere, cancelled, or announced again: at most one entry per slot stays. */
 static void drop_stale(hbrt_core *core) {
     uint32_t kept = 0, before = core->count;
     uint8_t is_kept[1u << HBRT_SLOT_BITS] = {0};
@@ -184,7 +184,7 @@ static uint8_t *next_announced(const hbrt_core *core, uint8_t *from) {
 /* Queue the announced tasks. */
 static void collect(hbrt_core *core) {
     for (uint8_t *at = core->announced; (at = next_announced(core, at)) != NULL; at++) {
-        /* Cleared before the record is read: one that is announced again meanwhile is found by the next scan. */
+        /* Cleared before the record is read: a task announced again in between is found by the next scan. */
         HBRT_KILL_POINT("core-C01");
         if (__atomic_exchange_n(at, 0, __ATOMIC_ACQ_REL) != 1) continue;
         HBRT_KILL_POINT("core-C02");
@@ -212,7 +212,7 @@ int64_t hbrt_core_first_rank(hbrt_core *core) {
 
 /* -- claim ---------------------------------------------------------------------------------------------------------- */
 
-/* The core to ring for a task of this mask: none when a core is LOOKING, else the first that sleeps. */
+/* The core to ring for a task with this mask: none if a core is LOOKING, else the first sleeping one. */
 static int core_to_wake(const hbrt_core *core, uint32_t mask) {
     int asleep = -1;
     for (uint32_t other = 0; other < core->file.at.core_count; other++) {
@@ -224,10 +224,10 @@ static int core_to_wake(const hbrt_core *core, uint32_t mask) {
     return asleep;
 }
 
-/* Ring a sleeping core for a task that this one, now busy, leaves READY. */
+/* Ring a sleeping core for a task that this core, now busy, leaves READY. */
 static void chain(hbrt_core *core) {
     uint32_t asleep = 0;
-    hbrt_full_fence(); /* RUNNING before the others' activity: pairs with a submitter that saw this core LOOKING */
+    hbrt_full_fence(); /* RUNNING before checking the others' activity: pairs with a submitter that saw this core LOOKING */
     for (uint32_t other = 0; other < core->file.at.core_count; other++)
         asleep += other != core->index && hbrt_load(&hbrt_core_at(&core->file, other)->activity) == HBRT_CORE_ASLEEP;
     if (asleep == 0 || (core->count == 0 && next_announced(core, core->announced) == NULL)) return;
@@ -254,14 +254,14 @@ static void flush(hbrt_core *core) {
     }
 }
 
-/* Ring the owners for whom the op that is about to run is too long. */
+/* Ring the owners that should not wait until the op that is about to run has ended. */
 static void flush_before(hbrt_core *core, uint32_t cmd, uint64_t now_ns) {
     uint64_t last_ns = cmd < COMMANDS ? core->ops[cmd].last_ns : 0;
     if (last_ns == 0 || last_ns > SHORT_OP_NS || now_ns - core->deferred_ns > MAX_DEFERRED_NS) flush(core);
 }
 
 static void defer(hbrt_core *core, uint32_t owner, uint64_t now_ns) {
-    hbrt_store(&core->unrung[owner], 1); /* an op may hang that was short before: the heartbeat rings too */
+    hbrt_store(&core->unrung[owner], 1); /* an op that was short before may hang: the heartbeat rings, too */
     if (core->deferred_count == 0) core->deferred_ns = now_ns;
     if (core->is_deferred[owner]) return;
     core->is_deferred[owner] = 1;
@@ -283,20 +283,20 @@ int hbrt_core_claim(hbrt_core *core, int64_t least_priority) {
         HBRT_KILL_POINT("core-C05");
         entry task = take_first(core);
         hbrt_slot_record *record = hbrt_record(file, task.slot);
-        /* The mask too: an earlier task in the slot may have made the announcement. */
+        /* Check the mask, too: an earlier task in the slot may have made the announcement. */
         int is_mine = is_current(core, &task) && hbrt_may_run(file, core->index, HBRT_GET(record->core_mask));
         if (is_mine) {
             record->core = (int32_t)core->index;
             record->result = 0;
             record->text_bytes = record->has_work = 0;
             record->claim_ns = hbrt_now_ns();
-            record->start_ns = record->done_ns = record->cycles = 0; /* of the task that had the slot before */
-            /* For note(), which writes to a place that has left the caches: the op's time hides the misses. */
+            record->start_ns = record->done_ns = record->cycles = 0; /* of the task that previously used the slot */
+            /* For note(), which writes to a place that has left the caches: the op's run time hides the misses. */
             const hbrt_history_record *kept = hbrt_history(file, core->index, core->counts[0] + 1);
             __builtin_prefetch(kept, 1);
             __builtin_prefetch((const char *)kept + sizeof *kept / 2, 1);
             HBRT_KILL_POINT("core-C06");
-            hbrt_store(file->states + task.slot, HBRT_RUNNING); /* a reader that finds RUNNING finds the core too */
+            hbrt_store(file->states + task.slot, HBRT_RUNNING); /* a reader that finds RUNNING finds the core, too */
             HBRT_KILL_POINT("core-C07");
         }
         pthread_mutex_unlock(file->claim_lock);
@@ -320,7 +320,7 @@ static void note(hbrt_core *core, uint32_t slot, uint8_t state) {
     __atomic_store_n(&kept->number, 0, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
     kept->state = state;
-    uint32_t client = HBRT_GET(record->client); /* once: whoever submitted it can write there */
+    uint32_t client = HBRT_GET(record->client); /* once: the submitter can write there */
     kept->pid = client < HBRT_CLIENTS ? hbrt_client_at(&core->file, client)->pid : 0;
     kept->task = *record;
     if (kept->task.has_work) kept->work = *hbrt_work_of(&core->file, slot);
@@ -414,9 +414,9 @@ uint64_t hbrt_core_cycles(hbrt_core *core) {
     return cycles;
 }
 
-/* A block of the task that an op in C runs. */
+/* A block of the task run by an op in C. */
 typedef struct {
-    void *at; /* NULL for none */
+    void *at; /* NULL if none */
     uint64_t bytes;
 } op_block;
 
@@ -426,7 +426,8 @@ static op_block block(const hbrt_file *file, uint64_t phy, uint64_t bytes) {
 
 void hbrt_core_imports(hbrt_core *core, int has_imports) { core->has_imports = has_imports; }
 
-/* Whether memory of other libraries may be shown where there is none anymore: then Python runs the task, and hides it. */
+/* Whether another library's memory may still be shown after its import has ended: then Python runs the task, and hides
+ * it. */
 static int shows_old_imports(hbrt_core *core) {
     uint64_t generation = hbrt_generation(&core->file);
     int is_so = core->has_imports && generation != core->generation;
@@ -434,11 +435,11 @@ static int shows_old_imports(hbrt_core *core) {
     return is_so;
 }
 
-/* Whether a claimed slot is for this side: its op is in C and not checked, and may use its blocks, which the file holds. */
+/* Whether C can run a claimed slot: its op is in C and unchecked, and may use its blocks, which are in the file. */
 static int is_for_c(hbrt_core *core, int slot, op_block *input, op_block *output) {
     const hbrt_file *file = &core->file;
     const hbrt_slot_record *record = hbrt_record(file, (uint32_t)slot);
-    /* Each is read once: the submitter can write here. */
+    /* Each is read once, because the submitter can write here. */
     uint32_t cmd = HBRT_GET(record->cmd), client = HBRT_GET(record->client);
     uint64_t input_phy = HBRT_GET(record->input_phy), output_phy = HBRT_GET(record->output_phy);
     uint64_t input_bytes = HBRT_GET(record->input_bytes), output_bytes = HBRT_GET(record->output_bytes);
@@ -453,7 +454,7 @@ static int is_for_c(hbrt_core *core, int slot, op_block *input, op_block *output
     return 1;
 }
 
-/* Run an op in C, and answer: 1. HBRT_RAN and HBRT_UNKNOWN_OWNER as hbrt_core_next has them. */
+/* Run an op in C, and answer: 1. HBRT_RAN and HBRT_UNKNOWN_OWNER as for hbrt_core_next. */
 static int serve(hbrt_core *core, int slot, const op_block *input, const op_block *output) {
     hbrt_ran *ran = &core->ran;
     op *it = &core->ops[ran->cmd];
@@ -499,8 +500,8 @@ static int doze(hbrt_core *core) {
     return answer;
 }
 
-/* Poll by habit, and return HBRT_NOTHING after it was in vain: of a signal that came meanwhile, no sleep would know. Else
- * sleep. 1 when a task is announced. */
+/* Poll by habit, and return HBRT_NOTHING if that was unsuccessful: a sleep would miss a signal that came in the
+ * meantime. Otherwise sleep. 1 if a task is announced. */
 static int wait_for_task(hbrt_core *core) {
     hbrt_store(core->activity, HBRT_CORE_LOOKING);
     int64_t poll_ns = core->has_polled || core->owner_sleeps ? 0 : hbrt_habit_begin(&core->polling);

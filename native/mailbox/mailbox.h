@@ -57,8 +57,8 @@ uint32_t hbrt_layout_version(void);
 typedef struct hbrt_client hbrt_client;
 
 /* A client of the board whose DDR file is mapped at `map`; NULL for another layout version, or without memory.
- * `header`: the file's header of a file that is what it says; as many doorbells as it has cores.
- * `urgent_bells` has one bell a core, or is NULL. The first serial is `first_serial` + 1. */
+ * `header`: the verified header of that file; as many doorbells as it has cores.
+ * `urgent_bells` has one bell per core, or is NULL. The first serial is `first_serial` + 1. */
 hbrt_client *hbrt_client_new(void *map, uint64_t map_bytes, const void *header, uint32_t client_id, int doorbell,
                              const int *core_doorbells, const int *urgent_bells, uint64_t first_serial);
 void hbrt_client_free(hbrt_client *client);
@@ -67,7 +67,8 @@ void hbrt_client_free(hbrt_client *client);
 uint64_t *hbrt_client_handles(hbrt_client *client);
 uint64_t hbrt_client_serial(hbrt_client *client);
 
-/* From now on waits poll where that pays, for so long at the most; 0, for never, and cores do not poll for it either. */
+/* From now on, waits poll if that pays, for at most this long; 0: never, and cores do not poll for this client
+ * either. */
 void hbrt_client_polls(hbrt_client *client, int64_t budget_ns);
 
 /* From now on, every call returns HBRT_GONE or HBRT_ASK, and every wait ends. */
@@ -112,39 +113,39 @@ int64_t hbrt_rpc(hbrt_client *client, uintptr_t control, uintptr_t input, uintpt
 /* Queue a task that hbrt_prepare left SENT. Returns its handle, HBRT_UNSERVED, or HBRT_ASK, which leaves it SENT. */
 int64_t hbrt_publish(hbrt_client *client, int64_t handle);
 
-/* Handle of this thread's newest task, if it asks for these and is live, else HBRT_ASK: for a caller that a signal's
- * handler has interrupted before it had the handle. */
+/* Handle of this thread's newest task, if its request matches and it is live, else HBRT_ASK: for a caller that was
+ * interrupted by a signal handler before it got the handle. */
 int64_t hbrt_newest(hbrt_client *client, int64_t cmd, uint64_t input_phy, uint64_t output_phy);
 
 /* Wait until a task has ended, or its slot has another handle.
  *
- * timeout_ns: < 0 waits for ever. polls: poll first where that pays (hbrt_client_polls). After polling in vain it returns
- * HBRT_INTERRUPTED: of a signal that came while it polled, no sleep would know. The caller goes on without a poll.
- * Returns the state of the task's slot; HBRT_ASK when the handle is not a live one; HBRT_TIMEOUT, _INTERRUPTED, _GONE,
- * _ASKED. */
+ * timeout_ns: < 0 waits forever. polls: poll first if that pays (hbrt_client_polls). After an unsuccessful poll it
+ * returns HBRT_INTERRUPTED, because a sleep would miss a signal that came during the poll; the caller then continues
+ * without polling. Returns the state of the task's slot; HBRT_ASK if the handle is not live; HBRT_TIMEOUT,
+ * _INTERRUPTED, _GONE, _ASKED. */
 int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int polls);
 
-/* hbrt_wait without a limit, with a poll, then hbrt_release of a task that succeeded; returns as hbrt_wait. */
+/* hbrt_wait without a limit, with a poll, then hbrt_release of a task that succeeded; returns the same as hbrt_wait. */
 int hbrt_finish(hbrt_client *client, int64_t handle);
 
-/* Wait until one of the tasks has ended or its slot has another handle, or hbrt_nudge was called more often than `seen`.
- * Returns 1; HBRT_TIMEOUT, _INTERRUPTED, _GONE or _ASKED. */
+/* Wait until one of the tasks has ended or its slot has another handle, or hbrt_nudge was called more than `seen`
+ * times. Returns 1; HBRT_TIMEOUT, _INTERRUPTED, _GONE or _ASKED. */
 int hbrt_wait_any(hbrt_client *client, const uint64_t *handles, uint32_t count, uint32_t seen, int64_t timeout_ns);
 uint32_t hbrt_nudges(hbrt_client *client);
 void hbrt_nudge(hbrt_client *client);
 /* Make all waiters check: a task ended, or its handle was removed, without a core's help. */
 void hbrt_wake(hbrt_client *client);
 
-/* Release a task that has ended: 1; HBRT_ASK for one that has not, or a handle that is not live. */
+/* Release a finished task: 1; HBRT_ASK if it has not finished, or the handle is not live. */
 int hbrt_release(hbrt_client *client, int64_t handle);
 /* Remove a handle from the table: 1, or HBRT_ASK if it is not live. */
 int hbrt_forget(hbrt_client *client, int64_t handle);
-/* Cancel the task of a slot that no core has claimed, with this sentence: 1. HBRT_NOTHING for one that runs or has ended,
- * HBRT_LOCKED when another process keeps the claim lock. */
+/* Cancel the task of a slot that no core has claimed, with this message: 1. HBRT_NOTHING if it runs or has ended,
+ * HBRT_LOCKED if another process keeps the claim lock. */
 int hbrt_cancel(hbrt_client *client, uint32_t slot, int32_t status, const char *text);
 
-/* Note submissions and waits into the records of a ring file of hbrt/trace, which stay mapped as long as the client is
- * there; NULL for no more. 0 without memory. */
+/* Record submissions and waits into a ring file of hbrt/trace, which stays mapped as long as the client exists; NULL
+ * stops it. 0 without memory. */
 int hbrt_client_note(hbrt_client *client, void *records, uint32_t count);
 
 /* -- control requests ----------------------------------------------------------------------------------------------- */
@@ -165,11 +166,12 @@ int hbrt_exchange(hbrt_lease *lease, uint64_t number, const void *request, uint6
 const void *hbrt_answer(hbrt_lease *lease, uint64_t number, uint64_t *bytes);
 void hbrt_answer_end(hbrt_lease *lease, const void *message);
 
-/* -- the side that runs --------------------------------------------------------------------------------------------- */
+/* -- the side that runs tasks --------------------------------------------------------------------------------------- */
 
 typedef struct hbrt_core hbrt_core;
 
-/* Core `index` of the file as in hbrt_client_new; `epoll_fd` watches its doorbell (edge-triggered) and `control_fd`. `is_alone`: one CPU for everybody. */
+/* Core `index` of the file, as for hbrt_client_new; `epoll_fd` watches its doorbell (edge-triggered) and `control_fd`.
+ * `is_alone`: the machine has one CPU. */
 hbrt_core *hbrt_core_new(void *map, uint64_t map_bytes, const void *header, uint32_t index, const int *core_doorbells,
                          int epoll_fd, int control_fd, int is_alone);
 void hbrt_core_free(hbrt_core *core);
@@ -180,51 +182,55 @@ void hbrt_core_client(hbrt_core *core, uint32_t client, uint32_t number, int doo
 /* From now on, tasks are not counted in the core's record: for a program that runs its own ops. */
 void hbrt_core_apart(hbrt_core *core);
 
-/* From now on, a waiting task gains a level every `aging_ns`; 0, the initial value, for never. Call it before the first claim. */
+/* From now on, a waiting task gains one level every `aging_ns`; 0, the initial value: never. Call it before the first
+ * claim. */
 void hbrt_core_age(hbrt_core *core, uint64_t aging_ns);
 
-/* Claim the best task that is READY for this core: its slot, HBRT_NOTHING, or HBRT_LOCKED. `least_priority`: of any for
- * 0 and less; with aging, another bound than an urgent priority means a rank. The claim's time stands in its record. */
+/* Claim the best task that is READY for this core: returns its slot, HBRT_NOTHING, or HBRT_LOCKED. `least_priority`: 0
+ * or less for any; with aging, a bound other than an urgent priority is a rank. The record stores the time of the
+ * claim. */
 int hbrt_core_claim(hbrt_core *core, int64_t least_priority);
 
-/* How a task has ended. `owner`: as the caller continues to use it; the record's may change. `is_nested`: inside an
- * interrupted op, so that this core is not free. `has_work`: whether the record has what the op charged. */
+/* How a task has ended. `owner`: as the caller will use it; the record's may change. `is_nested`: inside an interrupted
+ * op, so this core is not free. `has_work`: whether the record has the op's charges. */
 typedef struct {
     uint32_t slot, owner;
     int32_t result, is_nested;
     uint64_t start_ns, done_ns, cycles, has_work;
 } hbrt_ending;
 
-/* Publish an answer, an hbrt_ending, whose record is written, or with a result of 0 write it too; count the task. Returns
- * 1, or HBRT_UNKNOWN_OWNER. On one CPU the ring of an owner may wait for the queue's end. */
+/* Publish an answer, an hbrt_ending, whose record is already written, or with a result of 0 write it, too; count the
+ * task. Returns 1, or HBRT_UNKNOWN_OWNER. On one CPU, the owner's ring may wait until the queue is empty. */
 int hbrt_core_answer(hbrt_core *core, const void *ending);
 
-/* Whether a slot is queued here; the first one's priority, with aging its rank, INT64_MIN for none. */
+/* Whether a slot is queued here; the first one's priority, or with aging its rank, INT64_MIN if there is none. */
 int hbrt_core_is_queued(hbrt_core *core, uint32_t slot);
 int64_t hbrt_core_first_rank(hbrt_core *core);
-/* Owners that seemed awake when one of their tasks ended, since the last time: up to `most` of them. Of any thread. */
+/* Owners that seemed awake when one of their tasks ended, since the last call: up to `most` of them. Any thread may
+ * call this. */
 uint32_t hbrt_core_unrung(hbrt_core *core, uint32_t *owners, uint32_t most);
 
-/* Whether memory of other libraries is mapped over parts of the file: then hbrt_core_next runs no op in C by itself. */
+/* Whether other libraries' memory is mapped over parts of the file: then hbrt_core_next runs no op in C by itself. */
 void hbrt_core_imports(hbrt_core *core, int has_imports);
 
-/* Poll by habit so long before each sleep, while the owner of the latest answer polls too; 0 for never. */
+/* Poll by habit for this long before each sleep, while the owner of the latest answer polls, too; 0: never. */
 void hbrt_core_polls(hbrt_core *core, int64_t budget_ns);
 
-/* Claim a task: its slot. Ops in C are run and answered meanwhile. Where there is none, poll, or sleep; then HBRT_NOTHING,
- * _CONTROL or _INTERRUPTED. Or HBRT_LOCKED; HBRT_RAN and HBRT_UNKNOWN_OWNER are of the task in hbrt_core_ran. */
+/* Claim a task and return its slot. Ops in C are run and answered in the meantime. If there is no task, poll, or sleep;
+ * then HBRT_NOTHING, _CONTROL or _INTERRUPTED. HBRT_LOCKED; HBRT_RAN and HBRT_UNKNOWN_OWNER refer to the task in
+ * hbrt_core_ran. */
 int hbrt_core_next(hbrt_core *core);
 
 /* -- ops in C ------------------------------------------------------------------------------------------------------- */
 
-/* Runs a client's op by its code and its blocks; `spent` takes HBRT_SPENT numbers. Returns 1 when the runtime is to answer
- * the task. */
+/* Runs a client's op, given its code and its blocks; `spent` receives HBRT_SPENT numbers. Returns 1 if the runtime must
+ * answer the task. */
 typedef int32_t hbrt_call(void *code, void *input, void *output, uint64_t input_bytes, uint64_t output_bytes, uint32_t client,
                           int32_t *result, uint64_t *spent);
 
 /* Set the function that runs ops in C. `is_core`: a byte that is 0 in a process forked by an op. */
 void hbrt_core_calls(hbrt_core *core, hbrt_call *call, const void *is_core);
-/* From now on a command has this code; NULL for an op that hbrt_core_next is to return. */
+/* From now on, a command has this code; NULL for an op that hbrt_core_next returns to its caller. */
 void hbrt_core_op(hbrt_core *core, uint32_t cmd, void *code);
 
 /* The task that hbrt_core_next runs, or has run: as it was claimed, then how it ended. */
@@ -235,13 +241,15 @@ typedef struct {
 } hbrt_ran;
 const hbrt_ran *hbrt_core_ran(hbrt_core *core);
 
-/* The slot of the op in C that runs, or HBRT_NOTHING. Of any thread. */
+/* The slot of the op in C that runs, or HBRT_NOTHING. Any thread may call this. */
 int hbrt_core_running(hbrt_core *core);
-/* As hbrt_core_running, for the runtime that it calls: from now on it is the caller's, which answers it as HBRT_RAN. */
+/* Like hbrt_core_running, for the runtime that the op calls: from now on the caller owns it, and answers it as
+ * HBRT_RAN. */
 int hbrt_core_adopt(hbrt_core *core);
-/* Have hbrt_core_next return after the op that runs. Of any thread. */
+/* Have hbrt_core_next return after the op that runs. Any thread may call this. */
 void hbrt_core_interrupt(hbrt_core *core);
-/* How often the op of a command has run here since the last time, and for how long the last one did. Of any thread. */
+/* How often the op of a command has run here since the last call, and how long its latest run took. Any thread may call
+ * this. */
 uint32_t hbrt_core_runs(hbrt_core *core, uint32_t cmd, uint64_t *last_ns);
 /* Cycles of the ops answered here since the last call. */
 uint64_t hbrt_core_cycles(hbrt_core *core);

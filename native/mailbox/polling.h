@@ -5,10 +5,11 @@
 #include "layout.h"
 #include "mailbox.h"
 
-/* A doorbell wakes a sleeper in 20 to 80 us across two CPUs. A peer that is about to answer needs less, so a waiter first
- * polls, and yields between polls, until its budget is spent. One that polled in vain twice does not poll in its next waits,
- * in more and more of them, and in fewer again once polling pays: a program that calls ten times and then pauses should
- * find pollers in its next ten calls. One that lost its CPU for long skips many more, and returns to polling slowly. */
+/* A doorbell wakes a sleeper in 20 to 80 us across two CPUs. A peer that is about to answer needs less, so a waiter
+ * first polls, and yields between polls, until its budget is spent. After two unsuccessful polls, a waiter skips
+ * polling in more and more of its next waits, and in fewer again once polling pays: a program that calls ten times and
+ * then pauses should find pollers in its next ten calls. A waiter that lost its CPU for long skips many more, and
+ * returns to polling slowly. */
 typedef struct {
     int64_t budget_ns;
     uint32_t most_skipped, most_skipped_cpu_lost; /* waits, as powers of two */
@@ -28,7 +29,7 @@ static inline void hbrt_habit_note(hbrt_habit *mine, int polled) {
     int has_lost_cpu = polled > HBRT_POLL_VAIN;
     if (polled == HBRT_POLL_NONE) return;
     if (polled != HBRT_POLL_PAID) {
-        /* A vain poll does not undo the skips after a lost CPU. */
+        /* An unsuccessful poll does not undo the skips after a lost CPU. */
         if (has_lost_cpu || mine->level <= mine->most_skipped) mine->steady = has_lost_cpu ? STEADY_CPU_LOST : STEADY;
         mine->skip = (1u << mine->level) - 1;
         mine->level += mine->level < (has_lost_cpu ? mine->most_skipped_cpu_lost : mine->most_skipped);
@@ -51,7 +52,7 @@ enum {
     MIN_MARGIN_NS = 150000,
     MAX_MARGIN_NS = 400000,
     FOLLOW_SHIFT = 2, /* of how much longer a call took, a quarter counts */
-    CALL_BYTES = 48,  /* of a slot's record, from the command on to the sizes: what is equal when the same call is made again */
+    CALL_BYTES = 48,  /* fields of a slot's record, from the command to the sizes: equal if the same call is made again */
     KNOWN_CALLS = 256,
 };
 
@@ -86,7 +87,7 @@ static inline void hbrt_times_note(hbrt_times *times, const void *call, int64_t 
     times->calls[at].took_ns = took_ns < followed_ns ? took_ns : followed_ns;
 }
 
-/* The poll window of a call of an expected duration: its start after that of the call, and its length. */
+/* The poll window for a call's expected duration: its start after the call's start, and its length. */
 static inline int64_t hbrt_window(int64_t expected_ns, int64_t *poll_ns) {
     int64_t margin_ns = expected_ns >> 3;
     if (margin_ns < MIN_MARGIN_NS) margin_ns = MIN_MARGIN_NS;
@@ -95,23 +96,24 @@ static inline int64_t hbrt_window(int64_t expected_ns, int64_t *poll_ns) {
     return expected_ns > margin_ns ? expected_ns - margin_ns : 0;
 }
 
-/* Whether polling pays at all: a process tries both ways again and again, and keeps the cheaper one.
+/* Whether polling pays at all: a process keeps trying both ways, and uses the cheaper one.
  *
- * Polling saves two wake-ups where CPUs are idle. Where other processes want the CPUs, it costs more than it saves: a
- * poller keeps the peer from its CPU, or gives a whole time slice away by a yield. Counts of CPUs and of processes do not
+ * Polling saves two wake-ups if CPUs are idle. If other processes want the CPUs, it costs more than it saves: a poller
+ * keeps the peer from its CPU, or loses a whole time slice by yielding. The numbers of CPUs and processes do not
  * separate the two cases; the cost of tasks does. So a few tasks out of many are measured, both ways in turn. A trial
- * takes a small share of the time, however much the other way costs, and that bounds the loss. */
+ * takes a small share of the time, however much the other way costs, which bounds the loss. */
 enum {
     SETTLING_TASKS = 2,     /* after a change, the core's habit lasts for one more task */
     SETTLING_NS = 10000000, /* after a change, the kernel's load balancer moves processes within a few ticks */
     SAMPLE_TASKS = 16,
-    SAMPLE_NS = 10000000, /* a sample has at least this many tasks and costs at least so much */
-    /* A trial takes at most one part in so many of the time: after a change of mind, and when each trial has confirmed it. */
+    SAMPLE_NS = 10000000, /* a sample has at least this many tasks and costs at least this much time */
+    /* A trial takes at most one part in this many of the time: after a change, and once each trial has confirmed the
+     * choice. */
     MIN_HOLD = 4,
     MAX_HOLD = 64,
 };
-/* Where CPUs are idle, polling costs a third to a tenth of sleeping. A smaller gain is chance: on a busy machine, sleepers
- * share a CPU, and become cheap, only some time after their trial has ended. */
+/* If CPUs are idle, polling costs a third to a tenth of sleeping. A smaller gain is chance: on a busy machine, sleepers
+ * come to share a CPU and become cheap, but only some time after their trial has ended. */
 #define MIN_GAIN 1.5
 
 /* Mean costs of a task in the latest samples, in ns. */
@@ -160,7 +162,7 @@ static inline double hbrt_median(const hbrt_samples *of) {
     return at[2] < low ? low : at[2] > high ? high : at[2];
 }
 
-/* Take the cost of a task, and choose anew at the end of a trial. */
+/* Add the cost of a task, and choose again at the end of a trial. */
 static inline void hbrt_choice_note(hbrt_choice *mine, int64_t cost_ns, int64_t now_ns) {
     if (mine->settled_ns < 0) mine->settled_ns = now_ns + SETTLING_NS;
     if (mine->settling > 0 || now_ns < mine->settled_ns) {
@@ -175,7 +177,7 @@ static inline void hbrt_choice_note(hbrt_choice *mine, int64_t cost_ns, int64_t 
     hbrt_keep_sample(&mine->samples[mine->polls], (double)trial_ns / (double)mine->tasks);
     mine->tasks = mine->cost_ns = 0;
     if (mine->polls != mine->best && asleep->count && polled->count) {
-        /* Of sleeping the least counts, of polling the median: another process may take the CPU during one. */
+        /* For sleeping, the minimum counts; for polling, the median: another process may take the CPU during one. */
         double asleep_ns = hbrt_least(asleep), polled_ns = hbrt_median(polled);
         int pays = asleep_ns > polled_ns * MIN_GAIN;
         if (!pays || asleep->count >= SAMPLES) {

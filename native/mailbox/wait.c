@@ -1,7 +1,7 @@
 /* The side that waits for its tasks.
  *
- * Of many threads that wait, one (the leader) sleeps on the process's one doorbell. It wakes the others (followers) whose
- * tasks have ended. When the leader leaves, a follower takes the lead. */
+ * Of many waiting threads, one (the leader) sleeps on the process's doorbell. It wakes the others (followers) when
+ * their tasks have ended. When the leader leaves, a follower takes the lead. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/futex.h>
@@ -46,7 +46,7 @@ static void wake_followers(hbrt_client *client, int all) {
     pthread_mutex_unlock(&client->lock);
 }
 
-/* Wait until readable: 1; 0 when the time is over, -1 after a signal. */
+/* Wait until readable: 1; 0 if the time is over, -1 after a signal. */
 static int await_doorbell(int doorbell, int64_t deadline_ns) {
     uint64_t rings;
     if (deadline_ns >= 0) {
@@ -92,7 +92,7 @@ static int lead(hbrt_client *client, const waiter *me, int64_t deadline_ns) {
     return answer;
 }
 
-/* Sleep until a leader wakes this thread. The caller holds the lock, and has it again afterwards. */
+/* Sleep until a leader wakes this thread. The caller holds the lock, before and after. */
 static int follow(hbrt_client *client, waiter *me, int64_t deadline_ns) {
     me->bell = 0;
     me->next = &client->followers;
@@ -137,14 +137,14 @@ static int sleep_until_due(hbrt_client *client, waiter *me, int64_t deadline_ns)
             client->has_leader = 0;
         }
     }
-    /* A thread that leaves passes the lead on: its own, or one that it was given and no longer needs. */
+    /* A leaving thread passes the lead on, whether it used it or was given it and no longer needs it. */
     if (!client->has_leader && client->followers.next != &client->followers) wake_follower(client->followers.next);
     pthread_mutex_unlock(&client->lock);
     __atomic_sub_fetch(&client->waiting, 1, __ATOMIC_ACQ_REL);
     return answer;
 }
 
-/* What a poll looks at. */
+/* The condition that a poll checks. */
 typedef struct {
     const hbrt_client *client;
     const waiter *me;
@@ -162,16 +162,16 @@ static int64_t deadline_of(int64_t timeout_ns) {
 /* -- when to poll --------------------------------------------------------------------------------------------------- */
 
 void hbrt_client_polls(hbrt_client *client, int64_t budget_ns) {
-    /* No poll is skipped for a lost CPU: the choice measures what that costs. A poll window is a small part of the call
-     * that it waits for, even when it is vain. */
+    /* No poll is skipped because of a lost CPU: the trials measure that cost. A poll window is a small part of the
+     * call, even if it is unsuccessful. */
     client->polling = (hbrt_habit){.budget_ns = budget_ns, .most_skipped = SKIPPED_IN_VAIN};
     client->late = (hbrt_habit){.most_skipped = 1};
     hbrt_choice_begin(&client->choice, budget_ns > 0);
     hbrt_store(&client->record->sleeps, budget_ns <= 0);
 }
 
-/* Poll as a habit has it, for `window_ns` or, with 0, its budget: 1 when due, HBRT_ASK without a poll, HBRT_INTERRUPTED
- * after one in vain. */
+/* Poll according to a habit, for `window_ns` or, with 0, its budget: 1 if due, HBRT_ASK without a poll,
+ * HBRT_INTERRUPTED after an unsuccessful one. */
 static int poll_by(hbrt_client *client, const waiter *me, hbrt_habit *habit, int64_t window_ns) {
     pthread_mutex_lock(&client->lock);
     if (window_ns) habit->budget_ns = window_ns;
@@ -185,9 +185,9 @@ static int poll_by(hbrt_client *client, const waiter *me, hbrt_habit *habit, int
     return polled == HBRT_POLL_PAID || polled == HBRT_POLL_PAID_LOST_CPU ? 1 : HBRT_INTERRUPTED;
 }
 
-/* Sleep until a task is about to end, then poll: as poll_by, or the end of the sleep. */
+/* Sleep until a task is about to end, then poll: returns the same as poll_by, or how the sleep ended. */
 static int doze(hbrt_client *client, waiter *me, int64_t expected_ns, int64_t timeout_ns) {
-    enum { MIN_DOZE_NS = 50000 }; /* setting a timer and waking by it takes as long */
+    enum { MIN_DOZE_NS = 50000 }; /* setting a timer and waking up takes as long */
     uint32_t slot = slot_of(client, (int64_t)*me->handles);
     const uint8_t *state = client->file.states + slot;
     int64_t poll_ns, sleep_ns = hbrt_window(expected_ns, &poll_ns);
@@ -202,14 +202,14 @@ static int doze(hbrt_client *client, waiter *me, int64_t expected_ns, int64_t ti
     return poll_by(client, me, &client->late, poll_ns);
 }
 
-/* Learn from the end of a task for which a thread waited that may poll. */
+/* Learn from the end of a task whose waiting thread may poll. */
 static void learn(hbrt_client *client, const hbrt_slot_record *record, int has_succeeded, uint64_t since_ns) {
     int64_t now_ns = (int64_t)hbrt_now_ns(), done_ns = (int64_t)HBRT_GET(record->done_ns);
     pthread_mutex_lock(&client->lock);
     if (!client->choice.measures) {
         hbrt_choice_skip(&client->choice);
     } else if (has_succeeded && __atomic_load_n(&client->follower_count, __ATOMIC_ACQUIRE) == 0) {
-        /* From the submission on, because a core is rung there; without the op, whose time varies. */
+        /* Measured from the submission, because a core is rung there; without the op, whose time varies. */
         int64_t op_ns = done_ns - (int64_t)HBRT_GET(record->start_ns);
         hbrt_choice_note(&client->choice, now_ns - (int64_t)HBRT_GET(record->sequence) - op_ns, now_ns);
         hbrt_store(&client->record->sleeps, !client->choice.polls);
@@ -230,7 +230,7 @@ static int wait_for(hbrt_client *client, int64_t handle, int64_t timeout_ns, int
     if (state < HBRT_DONE) {
         waiter me = {.handles = &wanted, .count = 1};
         int answer = HBRT_ASK;
-        /* Other threads that wait need the CPU, or the lead. */
+        /* Other waiting threads need the CPU, or the lead. */
         if (polls && client->polling.budget_ns > 0 && timeout_ns != 0 &&
             __atomic_load_n(&client->waiting, __ATOMIC_ACQUIRE) == 0) {
             pthread_mutex_lock(&client->lock);
@@ -248,7 +248,8 @@ static int wait_for(hbrt_client *client, int64_t handle, int64_t timeout_ns, int
 }
 
 int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int polls) {
-    /* One wait of a program may be several calls, between which a signal's handler runs: it begins with the first one. */
+    /* One wait of a program may be several calls, with signal handlers running in between: it begins with the first
+     * one. */
     static _Thread_local struct {
         int64_t handle;
         uint64_t since_ns;

@@ -51,7 +51,7 @@ def test_everything_is_built_and_only_once(clone: Path) -> None:
 def test_a_compiler_that_is_not_there_is_one_sentence(clone: Path) -> None:
     answer = build(clone, CC="no-such-compiler")
     assert answer.returncode == 1
-    assert answer.stderr.startswith("hbrt: No C compiler found: CC names 'no-such-compiler', which is not there.")
+    assert answer.stderr.startswith("hbrt: No C compiler found: no such file: CC is 'no-such-compiler'.")
     assert len(answer.stderr.splitlines()) == 1
     assert not list((clone / "hbrt" / "native").rglob("*.so"))
 

@@ -199,8 +199,8 @@ def test_without_debugging_information_a_line_is_an_address(compiled: Compile, r
 @pytest.mark.parametrize(
     ("python", "sentence"),
     [
-        ("/no/such/python3.11", "/no/such/python3.11 is no longer there: run 'hbrt cc'"),
-        ("/bin/sh", "the shared library of Python cannot be loaded; install it"),
+        ("/no/such/python3.11", "/no/such/python3.11 no longer exists: run 'hbrt cc'"),
+        ("/bin/sh", "cannot load Python's shared library: install it"),
     ],
 )
 def test_a_program_whose_python_is_missing_says_so(compiled: Compile, run: Run, python: str, sentence: str) -> None:
@@ -456,5 +456,8 @@ def test_a_python_program_is_interrupted_while_c_waits(
 def test_affinity_to_cpus_that_the_host_lacks_has_no_effect_and_is_told_once(compiled: Compile, run: Run) -> None:
     answer = run(compiled("affinity.c", "-std=gnu11"))
     assert answer.stdout == "missing 0 \nmissing 0 \nnone -1 Invalid argument\nfirst 0 \n"
-    said = r"hbrt: warning: sched_setaffinity: this host has \d+ CPUs and none of those asked for: no effect\.\n"
+    said = (
+        r"hbrt: warning: sched_setaffinity: none of the requested CPUs exists on this host, "
+        r"which has \d+: no effect\.\n"
+    )
     assert re.fullmatch(said, answer.stderr)

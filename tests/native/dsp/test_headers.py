@@ -79,7 +79,7 @@ PLAIN = """
 @pytest.mark.parametrize(
     ("charge", "cycles", "said"),
     [
-        ("", 0, "XT_RSR_CCOUNT was read 2 times, and nothing was charged in between: plain C counts nothing. "),
+        ("", 0, "XT_RSR_CCOUNT was read 2 times without any charge in between: plain C is not counted. "),
         ("hb_dsp_charge(1600, 32, (struct hb_dsp_operations){.load = 1, .gather = 1, .scalar = 2})", 1875, ""),
     ],
 )
@@ -116,5 +116,6 @@ def test_program_without_a_core_counts_its_own_cycles_and_is_told_what_it_lacks(
     ran = subprocess.run([program], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     assert ran.stdout == "1 1\n"
     assert (
-        ran.stderr == "hb_dsp_env_init: no core is around this program. Run it as an image: hbrt start --image FILE.\n"
+        ran.stderr
+        == "hb_dsp_env_init: this program does not run on a core. Run it as an image: hbrt start --image FILE.\n"
     )

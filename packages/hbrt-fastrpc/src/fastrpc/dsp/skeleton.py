@@ -118,7 +118,7 @@ class Domain:
             kind, word, handle, count, limit_kib = HEAD.unpack_from(raw)
         except struct.error:
             raise _refusal(
-                Aee.AEE_ERPC, f"Command {FASTRPC_CMD:#x} takes the message of a FastRPC call; use remote_handle64_*."
+                Aee.AEE_ERPC, f"Command {FASTRPC_CMD:#x} expects a FastRPC message; use remote_handle64_*."
             ) from None
         if kind == INVOKE:
             return self._invoke(raw, word, handle, count)
@@ -134,12 +134,12 @@ class Domain:
         elif kind == WAKE:
             queue = self.queues.get(handle)
             if queue is None or queue.client != runtime.context.client_id:
-                raise _refusal(Aee.AEE_ENOSUCHHANDLE, f"The image has imported no queue {handle:#x}.")
+                raise _refusal(Aee.AEE_ENOSUCHHANDLE, f"Unknown queue {handle:#x}: the image has not imported it.")
             queue.serve()
         elif kind == END:
             os.kill(os.getpid(), signal.SIGKILL)
         else:
-            raise _refusal(Aee.AEE_ERPC, f"{kind} is not a kind of message.")
+            raise _refusal(Aee.AEE_ERPC, f"Unknown message kind {kind}.")
         return 0
 
     def _invoke(self, raw: bytes, word: int, handle: int, count: int) -> int:
@@ -150,7 +150,7 @@ class Domain:
         end = HEAD.size + count * ARGUMENT.size
         if given.total != count or len(raw) < end:
             raise _refusal(
-                Aee.AEE_EBADPARM, f"The scalar word {word:#x} names {given.total} arguments, and {count} came."
+                Aee.AEE_EBADPARM, f"The scalar word {word:#x} specifies {given.total} arguments, got {count}."
             )
         context = runtime.context
         arguments = _mapped(given, raw)

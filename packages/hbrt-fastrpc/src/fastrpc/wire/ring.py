@@ -166,8 +166,8 @@ class Ring:
     def _damaged(self, at: int) -> AeeError:
         return AeeError(
             Aee.AEE_EBADSTATE,
-            f"A ring of the queue is damaged: no packet can be at position {at} of its {self._size} bytes. The program "
-            "has written there.",
+            f"A ring of the queue is corrupt: no packet can be at position {at} of its {self._size} bytes. The program "
+            "has overwritten it.",
         )
 
 

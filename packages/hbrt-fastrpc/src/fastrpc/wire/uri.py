@@ -69,7 +69,7 @@ def check_version(uri: str, version: str) -> None:
     if not _VERSION.fullmatch(asked) or _numbers(asked) > _numbers(version):
         raise AeeError(
             Aee.AEE_ESTUBSKELVERMISMATCH,
-            f"The skeleton has version {version} of its IDL file, the URI {uri!r} asks for {asked or 'none'}; "
+            f"The skeleton has version {version} of its IDL file, but the URI {uri!r} requires {asked or 'none'}; "
             "build both from the same file.",
         )
 

@@ -33,7 +33,7 @@ def test_a_c_program_crops_scales_turns_converts_fills_and_blends(
 def test_a_cplusplus_program_calls_by_the_vendors_names(compiled: Compile, run: Run) -> None:  # noqa: F811
     answer = run(compiled(str(HERE / "pictures.cc"), "-lrga", "-Wall", "-Wextra", "-Werror"))
     assert answer.returncode == 0, answer.stderr
-    assert answer.stdout == "Invalid parameters: imcopy: 32 x 16 is copied to 64 x 32; the sizes must be equal.\n"
+    assert answer.stdout == "Invalid parameters: imcopy: the sizes 32 x 16 and 64 x 32 must be equal.\n"
 
 
 def test_a_cplusplus_program_combines_pictures_and_queues_tasks(compiled: Compile, run: Run) -> None:  # noqa: F811
