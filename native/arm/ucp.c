@@ -38,6 +38,7 @@ struct task {
   int32_t command;
   hbUCPTaskDoneCb callback;
   void *userdata;
+  hbUCPTaskHandle_t watched; /* the handle that a callback is still to come for, maybe after the release */
 };
 
 /* What a tensor's properties and names point to; kept until the process ends, since handles are never reused. */
@@ -69,7 +70,7 @@ static struct task *new_task(void) {
   pthread_mutex_lock(&lock);
   struct task *found = NULL;
   for (int32_t at = 0; at < MAX_TASKS && !found; at++)
-    if (tasks[at].generation % 2 == 0) found = &tasks[at];
+    if (tasks[at].generation % 2 == 0 && !tasks[at].watched) found = &tasks[at];
   if (found) {
     uint32_t generation = found->generation + 1;
     *found = (struct task){.generation = generation};
@@ -388,19 +389,24 @@ int32_t hbrt_ucp_op(hbUCPTaskHandle_t *taskHandle, const void *param, size_t siz
   return 0;
 }
 
-static void models_ended(hbDNNTaskHandle_t old, int32_t status, void *handle) {
+static void models_ended(hbDNNTaskHandle_t old, int32_t status, void *watched) {
   (void)old;
-  struct task *task = task_of(handle);
-  if (task && task->callback) task->callback(handle, status, task->userdata);
+  pthread_mutex_lock(&lock);
+  struct task task = *(struct task *)watched;
+  ((struct task *)watched)->watched = NULL;
+  pthread_mutex_unlock(&lock);
+  task.callback(task.watched, status, task.userdata);
 }
 
-static void op_ended(hbDSPTask_t old, int32_t status, void *handle) { models_ended(old, status, handle); }
+static void op_ended(hbDSPTask_t old, int32_t status, void *watched) { models_ended(old, status, watched); }
 
 static int32_t watch(struct task *task) {
-  if (!task->callback) return 0;
-  hbUCPTaskHandle_t handle = handle_of(task);
-  return task->is_dsp ? hbDSPSetTaskDoneCb(task->dsp, op_ended, handle)
-                      : hbDNNSetTaskDoneCb(task->dnn, models_ended, handle);
+  if (!task->callback || task->watched) return 0;
+  task->watched = handle_of(task);
+  int32_t status = task->is_dsp ? hbDSPSetTaskDoneCb(task->dsp, op_ended, task)
+                                : hbDNNSetTaskDoneCb(task->dnn, models_ended, task);
+  if (status) task->watched = NULL;
+  return status;
 }
 
 /* The cores of one kind, from bit `first` of the backends on; -1 if there are none of this kind. */

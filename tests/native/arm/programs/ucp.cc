@@ -17,7 +17,7 @@ static void Done(hbUCPTaskHandle_t, int32_t status, void *count) { *static_cast<
 
 static int Run(hbDNNHandle_t model, std::vector<hbDNNTensor> &inputs, std::vector<hbDNNTensor> &outputs, int chain) {
   hbUCPTaskHandle_t task = nullptr;
-  int done = 0;
+  static int done; // the callback may come after the release
   for (int at = 0; at < chain; ++at) CHECK(hbDNNInferV2(&task, outputs.data(), inputs.data(), model));
   CHECK(hbUCPSetTaskDoneCb(task, Done, &done));
   hbUCPSchedParam how;

@@ -56,8 +56,8 @@ int main(int argc, char **argv) {
   int made = make(&task, &dst, &src, argv, argc);
   int watched = hbUCPSetTaskDoneCb(task, note, (void *)&ended), submitted = hbUCPSubmitTask(task, &how);
   int waited = hbUCPWaitTaskDone(task, 0);
-  for (int tries = 0; !waited && !ended && tries < 10000; tries++) usleep(1000); /* the callback has its own thread */
   int released = hbUCPReleaseTask(task);
+  for (int tries = 0; !released && !ended && tries < 10000; tries++) usleep(1000); /* the callback has its own thread */
   hbUCPMemFlush(&result, HB_SYS_MEM_CACHE_INVALIDATE);
   fwrite(result.virAddr, 1, result.memSize, stdout);
   int at_once = make(NULL, &dst, &src, argv, argc); /* the same, without a handle */
