@@ -1,12 +1,12 @@
 /*
- * Records the calls of an ARM program on a board, for 'hbrt replay' (docs/recording.md has the format).
+ * Record the calls of an ARM program on a board, for 'hbrt replay' (docs/recording.md has the format).
  *
  *   on the board:  aarch64-linux-gnu-gcc -shared -fPIC -o librecorder.so recorder.c -ldl
  *   here:          hbrt cc -shared -fPIC -o librecorder.so samples/c/recorder.c -ldl
  *   then:          RECORD_INTO=calls LD_PRELOAD=./librecorder.so ./program
  *
- * It stands between the program and the vendor's library. A call's memory is its two blocks and every block whose
- * physical address is in the input block, or in a small block found so.
+ * It sits between the program and the vendor's library. A call's memory consists of its two blocks and every block
+ * whose physical address is in the input block, or in a small block found that way.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -24,7 +24,7 @@
 
 #define MAX_BLOCKS 4096 /* that the program may have at a time */
 #define MAX_RANGES 64   /* of a call */
-#define SMALL_BYTES 4096 /* blocks up to this size are searched for addresses too */
+#define SMALL_BYTES 4096 /* blocks up to this size are searched for addresses, too */
 #define NEXT(name) ((__typeof__(&name))(uintptr_t)next(#name))
 
 typedef struct block {
@@ -51,7 +51,7 @@ static unsigned made;
 static void *next(const char *name) {
   void *found = dlsym(RTLD_NEXT, name);
   if (!found) {
-    fprintf(stderr, "recorder: no library behind this one has %s\n", name);
+    fprintf(stderr, "recorder: no library after this one defines %s\n", name);
     abort();
   }
   return found;
@@ -65,14 +65,14 @@ static uint64_t now_ns(void) {
 
 static const char *directory(void) { return getenv("RECORD_INTO"); }
 
-/* Write a file whole, or leave what was there. */
+/* Write a whole file, or leave the old one as it was. */
 static void save(const char *name, const char *file, const void *bytes, size_t size) {
   char path[4096], part[4100];
   snprintf(path, sizeof path, "%s/%s%s%s", directory(), name, *name ? "/" : "", file);
   snprintf(part, sizeof part, "%s.new", path);
   FILE *out = fopen(part, "wb");
   if (!out || fwrite(bytes, 1, size, out) != size || fclose(out) || rename(part, path))
-    fprintf(stderr, "recorder: %s cannot be written\n", path);
+    fprintf(stderr, "recorder: cannot write %s\n", path);
 }
 
 static void begin(void) {
@@ -137,19 +137,19 @@ static void use(call *one, const block *found) {
   for (int i = 0; i < one->count; i++)
     if (one->ranges[i].mem.phyAddr == found->mem.phyAddr) return;
   if (one->count == MAX_RANGES) {
-    fprintf(stderr, "recorder: a call uses more than %d blocks; the rest is left out\n", MAX_RANGES);
+    fprintf(stderr, "recorder: a call uses more than %d blocks; the rest is omitted\n", MAX_RANGES);
     return;
   }
   one->ranges[one->count++] = *found;
 }
 
-/* Add the block that holds an address; does nothing where there is none. */
+/* Add the block that contains an address; does nothing if there is none. */
 static void use_address(call *one, uint64_t phy) {
   for (int i = 0; i < MAX_BLOCKS; i++)
     if (blocks[i].mem.memSize && phy - blocks[i].mem.phyAddr < blocks[i].mem.memSize) use(one, &blocks[i]);
 }
 
-/* Add the block that a call names, or what it names when its program got it in another way. */
+/* Add the block named by a call, or just its range if the program got the memory in another way. */
 static void use_block(call *one, const hbSysMem *mem) {
   if (!mem || !mem->memSize) return;
   int before = one->count;
@@ -262,12 +262,12 @@ static void end_call(call *one, int32_t status) {
   snprintf(path, sizeof path, "%s/index.jsonl", directory());
   int index = open(path, O_WRONLY | O_APPEND | O_CREAT, 0666);
   if (index < 0 || write(index, line, (size_t)size) != size)
-    fprintf(stderr, "recorder: %s cannot be written\n", path);
+    fprintf(stderr, "recorder: cannot write %s\n", path);
   if (index >= 0) close(index);
   free(one);
 }
 
-/* Take the call of a task out of the list. */
+/* Remove a task's call from the list. */
 static call *take(hbDSPTask_t task) {
   pthread_mutex_lock(&lock);
   call **at = &calls;
@@ -285,7 +285,7 @@ int32_t hbDSPRpc(hbDSPTask_t *task, hbSysMem *input, hbSysMem *output, hbDSPRpcC
   if (one) one->submitted_ns = now_ns(); /* the files are written */
   int32_t status = NEXT(hbDSPRpc)(task, input, output, ctrl);
   if (one) one->ended_ns = now_ns();
-  if (one && status) { /* it was refused: no op ran */
+  if (one && status) { /* it was rejected: no op ran */
     end_call(one, status);
   } else if (one) {
     one->task = *task;
@@ -311,6 +311,6 @@ int32_t hbDSPWaitTaskDone(hbDSPTask_t task, int32_t timeout) {
 }
 
 int32_t hbDSPReleaseTask(hbDSPTask_t task) {
-  free(take(task)); /* one that nobody waited for stays without an outcome */
+  free(take(task)); /* a task that nobody waited for has no outcome */
   return NEXT(hbDSPReleaseTask)(task);
 }

@@ -1,4 +1,4 @@
-/* An op of one's own in C: rknn_custom_op MODEL computes cstSwish, x / (1 + exp(-beta x)), and prints the outputs.
+/* A custom op in C: rknn_custom_op MODEL computes cstSwish, x / (1 + exp(-beta x)), and prints the outputs.
  *
  * hbrt cc rknn_custom_op.c -o rknn_custom_op; the sample custom_op_c writes a model for it. The input is 0, 1, 2, ...
  * by channel, row and column. */
@@ -10,7 +10,7 @@
 #include "rknn_api.h"
 #include "rknn_custom_op.h"
 
-/* Once for each node: read its attributes. */
+/* Once per node: read its attributes. */
 static int init(rknn_custom_op_context *op_ctx, rknn_custom_op_tensor *inputs, uint32_t n_inputs,
                 rknn_custom_op_tensor *outputs, uint32_t n_outputs) {
   (void)inputs, (void)n_inputs, (void)outputs, (void)n_outputs;
@@ -24,7 +24,7 @@ static int init(rknn_custom_op_context *op_ctx, rknn_custom_op_tensor *inputs, u
   return 0;
 }
 
-/* At each run: the tensors are NCHW, and lie where the layers beside read and write them. */
+/* In each run: the tensors are NCHW, in the memory that the adjacent layers read and write. */
 static int compute(rknn_custom_op_context *op_ctx, rknn_custom_op_tensor *inputs, uint32_t n_inputs,
                    rknn_custom_op_tensor *outputs, uint32_t n_outputs) {
   (void)n_inputs, (void)n_outputs;

@@ -1,4 +1,4 @@
-"""A program does not look at the status of an allocation, which is refused, and writes to the block's address."""
+"""A program ignores the status of a failed allocation, and writes to the block's address."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""What the defects share: blocks, a call in full, and an op that copies."""
+"""Shared by the defects: blocks, a complete call, and an op that copies."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def call(cmd: int, src: Any, dst: Any) -> int:
 
 
 def blocks(*sizes: int, cached: bool = False) -> list[Any]:
-    """Allocate blocks of so many bytes."""
+    """Allocate blocks of these sizes in bytes."""
     mems = [hb.hbSysMem() for _ in sizes]
     alloc = hb.hbSysAllocCachedMem if cached else hb.hbSysAllocMem
     for mem, size_bytes in zip(mems, sizes, strict=True):
@@ -48,7 +48,7 @@ def free(*mems: Any) -> None:
 
 
 def copy_by(cmd: int) -> None:
-    """Copy a block of ones by a command."""
+    """Copy a block of ones with a command."""
     src, dst = blocks(4096, 4096)
     src.view()[:] = bytes([1]) * 4096
     call(cmd, src, dst)

@@ -1,4 +1,4 @@
-"""The CPU writes cached input and does not clean it: the DSP reads what memory held before."""
+"""The CPU writes cached input and does not clean it: the DSP reads the memory's old contents."""
 
 from calls import ECHO, blocks, call, free
 

@@ -1,4 +1,4 @@
-"""The command is never set: the structure's initial one lists the registered ops into the output."""
+"""The command is never set: the initial value in the structure lists the registered ops into the output."""
 
 from calls import ECHO, MAX_MS, blocks, free
 

@@ -1,4 +1,4 @@
-"""An op does not look at what a copy returned, and waits for its error code."""
+"""An op ignores what a copy returned, and waits for its error code."""
 
 from calls import copy_by
 

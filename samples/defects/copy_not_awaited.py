@@ -1,4 +1,4 @@
-"""An op returns without waiting for its copy back: the output holds what it held before."""
+"""An op returns without waiting for its copy back: the output keeps its old contents."""
 
 from calls import copy_by
 

@@ -1,4 +1,4 @@
-"""A task is given a block that was freed before."""
+"""A task is given a block that has already been freed."""
 
 from calls import ECHO, blocks, free
 
@@ -24,7 +24,7 @@ def corrected() -> None:
 
 
 def submit(src: hb.hbSysMem, dst: hb.hbSysMem) -> None:
-    """A call whose errors are checked, as they should be."""
+    """A call that checks errors, as it should."""
     ctrl, task = hb.hbDSPRpcCtrlParam(), hb.hbDSPTask_t()
     hb.HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctrl)
     ctrl.rpcCmd = ECHO

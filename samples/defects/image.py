@@ -1,4 +1,4 @@
-"""The image of all defects: it registers the ops of each program beside it, the wrong ones and the corrected ones."""
+"""The image of all defects: registers the ops of each program next to it, the wrong ones and the corrected ones."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def corrected() -> None:
 
 
 def copy(written: int) -> None:
-    """Copy 8192 bytes, of which so many were written."""
+    """Copy 8192 bytes, of which only this many were written."""
     src, dst = blocks(8192, 8192)
     src.view()[:written] = bytes([1]) * written
     call(ECHO, src, dst)

@@ -1,4 +1,4 @@
-"""The CPU reads a cached output without INVALIDATE: it sees what memory held before the task."""
+"""The CPU reads a cached output without INVALIDATE: it sees the memory's contents from before the task."""
 
 from calls import ECHO, blocks, call, free
 

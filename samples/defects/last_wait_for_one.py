@@ -1,4 +1,4 @@
-"""Ping and pong each copy their results out, and the last wait of the op covers one of the two copies."""
+"""Ping and pong each copy their results out, and the op's last wait covers only one of the two copies."""
 
 from calls import copy_by
 

@@ -44,7 +44,7 @@ def corrected() -> None:
 
 
 def ask_for_too_much(cmd: int) -> None:
-    """A call that the op refuses."""
+    """A call that the op rejects."""
     data, param, dst = blocks(64, PARAM.size, 128)
     data.view()[:] = bytes(64)
     param.view()[:] = PARAM.pack(data.phyAddr, 64, 128)

@@ -1,4 +1,4 @@
-"""An op maps more bytes than the block has that its structure names."""
+"""An op maps more bytes than there are in the block named by its structure."""
 
 import struct
 
@@ -12,7 +12,7 @@ ALIGNED = 8192
 
 
 def copy_mapped(params: memoryview, dst: memoryview, tm: object) -> int:
-    """Copy from the memory that the structure names."""
+    """Copy from the memory named by the structure."""
     del tm
     address, size_bytes = struct.unpack_from("<QQ", params)
     mapped = hb_dsp_mem_map(address, size_bytes)

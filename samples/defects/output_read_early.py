@@ -1,4 +1,4 @@
-"""An op sums up its output in the DDR before the copy back is done: the sum is of what was there before."""
+"""An op sums its output in DDR before the copy back is done: the sum is that of the old contents."""
 
 from calls import copy_by
 

@@ -1,4 +1,4 @@
-"""A copy writes past the end of its block: a size in elements where bytes belong."""
+"""A copy writes past the end of its block: a size was given in elements instead of bytes."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""A parameter structure has a hole: `int` before an address. An op that is compiled packed reads another address."""
+"""A parameter structure has a hole: `int` before an address. An op compiled as packed reads another address."""
 
 import ctypes
 
@@ -14,7 +14,7 @@ class RowParam(ctypes.Structure):
 
 
 class AlignedParam(ctypes.Structure):
-    """The address before the size, and no byte that is nobody's."""
+    """The address before the size, without unused bytes."""
 
     _fields_ = (("input", ctypes.c_uint64), ("row_bytes", ctypes.c_int32), ("reserved", ctypes.c_int32))
 

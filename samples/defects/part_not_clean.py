@@ -1,4 +1,4 @@
-"""The CPU fills a cached block and cleans the first half of it: an op reads the rest as it was before, by iDMA."""
+"""The CPU fills a cached block but cleans only the first half: by iDMA, an op reads the old contents of the rest."""
 
 from calls import blocks, call, free
 
@@ -11,7 +11,7 @@ BY_TILE = 0x1135
 
 
 def by_tile(src: memoryview, dst: memoryview, tm: TileManager) -> int:
-    """Copy the input by way of a tile."""
+    """Copy the input through a tile."""
     with tm.tile(len(src)) as tile:
         arrived = idma_copy_desc(tile, src, len(src))
         while idma_desc_done(arrived) != 1:

@@ -1,4 +1,4 @@
-"""Ping and pong lie in one TCM bank: while the core computes in one, it waits for iDMA, which fills the other."""
+"""Ping and pong are in one TCM bank: while the core computes in one, it waits for iDMA, which fills the other."""
 
 from calls import copy_by
 
@@ -13,7 +13,7 @@ def wait(handle: int) -> None:
 
 
 def double(src: memoryview, dst: memoryview, tm: TileManager, pong_color: int) -> int:
-    """Double the bytes of two halves, of which the second arrives while the first is worked on."""
+    """Double the bytes of two halves, the second of which arrives while the first is processed."""
     half = len(src) // 2
     with tm.tile(half, XV_MEM_BANK_COLOR_0) as ping, tm.tile(half, pong_color) as pong:
         first = idma_copy_desc(ping, src, half)

@@ -1,4 +1,4 @@
-"""A PING carries blocks, which no op reads: the command was forgotten."""
+"""A PING has blocks, which no op reads: the command was forgotten."""
 
 from calls import ECHO, blocks, call, free
 

@@ -1,4 +1,4 @@
-"""A parameter structure has a C pointer: it has 8 bytes here and 4 on the DSP."""
+"""A parameter structure contains a C pointer: it has 8 bytes here and 4 on the DSP."""
 
 import ctypes
 
@@ -8,7 +8,7 @@ NAMED = "dsp-layout"
 
 
 class Pointed(ctypes.Structure):
-    """As a C header might have it."""
+    """As a C header might declare it."""
 
     _fields_ = (("data", ctypes.c_void_p), ("count", ctypes.c_uint64))
 
@@ -28,7 +28,7 @@ def corrected() -> None:
 
 
 def give(kind: type[ctypes.Structure]) -> None:
-    """Give a structure to an op that copies it."""
+    """Pass a structure to an op that copies it."""
     data, block, dst = blocks(64, 16, 16)
     data.view()[:] = bytes(64)
     param = kind.from_address(block.virAddr)

@@ -1,4 +1,4 @@
-"""An urgent task is pinned to a core that is busy with a long one of a lower priority, while the other core is free."""
+"""An urgent task is pinned to a core that is busy with a long task of lower priority, while the other core is free."""
 
 import time
 
@@ -12,7 +12,7 @@ HOLD, NOTHING = 0x10FC, 0x10FD
 
 
 def hold(input: memoryview, output: memoryview, tm: object) -> int:
-    """Say that it has begun, and keep the core for a while."""
+    """Report the start, and keep the core busy for a while."""
     del input, tm
     output[0] = 1
     time.sleep(0.8)
@@ -39,7 +39,7 @@ def corrected() -> None:
 def long_and_urgent(core: int) -> None:
     """A long task on core 0, which is mask 1; then an urgent one."""
     (begun,) = blocks(64)
-    begun.view()[0] = 0  # a block has what was in it before
+    begun.view()[0] = 0  # a new block keeps its old contents
     long = submit(HOLD, priority=1, core=1, output=begun)
     while not begun.view()[0]:
         time.sleep(0.001)

@@ -1,4 +1,4 @@
-"""Two tasks under way write one block: the result depends on their timing."""
+"""Two concurrent tasks write one block: the result depends on their timing."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def corrected() -> None:
 
 
 def both(src: Any, first: Any, second: Any) -> None:
-    """Two tasks under way."""
+    """Two concurrent tasks."""
     ctrl = hb.hbDSPRpcCtrlParam()
     hb.HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctrl)
     ctrl.rpcCmd = ECHO

@@ -34,17 +34,17 @@ NAMED = (
     "hole",
 )
 IN_TILES, IN_PLACE, FIXED = 0x1180, 0x1181, 0x1182
-FEW, MANY = 1000, 3 * TILE_SIZE // 4 + 100  # numbers a row
+FEW, MANY = 1000, 3 * TILE_SIZE // 4 + 100  # numbers per row
 
 
 class Param(ctypes.Structure):
-    """What the op gets: 4 bytes lie unused between the two, which the DSP's compiler has to lay out the same way."""
+    """The op's input: 4 bytes between the two are unused, which the DSP's compiler has to lay out the same way."""
 
     _fields_ = (("data_size", ctypes.c_int32), ("input", ctypes.c_uint64))
 
 
 class FullParam(ctypes.Structure):
-    """As Param, without a hole: each byte has a name."""
+    """Like Param, without a hole: each byte belongs to a field."""
 
     _fields_ = (("data_size", ctypes.c_int32), ("reserved", ctypes.c_int32), ("input", ctypes.c_uint64))
 
@@ -68,7 +68,7 @@ def tile_scale(dst: Any, src: Any, state: list[float]) -> None:
 def wrong_frame(
     dst: Any, src: Any, tiles: list[memoryview], length: int, func: Any, state: Any, *, has_output: bool
 ) -> int:
-    """Compute in two tiles by turns; input and output share a tile."""
+    """Compute in two tiles alternately; input and output share a tile."""
     floats = len(tiles[0]) // 4
     parts = [(first, min(floats, length - first)) for first in range(0, length, floats)]
     arrived, left = [0, 0], [0, 0]
@@ -98,7 +98,7 @@ def wrong_frame(
 
 
 def frame(dst: Any, src: Any, tiles: list[Any], length: int, func: Any, state: Any, *, has_output: bool) -> int:
-    """As wrong_frame, and each copy is checked and waited for before its tile is used again."""
+    """Like wrong_frame, but each copy is checked and waited for before its tile is used again."""
     floats = len(tiles[0]) // 4
     parts = [(first, min(floats, length - first)) for first in range(0, length, floats)]
     arrived = [idma_copy_desc(tile, src[4 * at :], 4 * n) for tile, (at, n) in zip(tiles, parts, strict=False)]
@@ -231,7 +231,7 @@ def corrected_forward(rows: Any, out: Any, out_bytes: int) -> int:
 
 
 def rows_of(count: int, floats: int) -> tuple[Any, Any]:
-    """Numbers, and room for as many."""
+    """Numbers, and space for as many."""
     rows = np.random.default_rng(0).normal(0, 4, (count, floats)).astype(np.float32)
     return rows, np.empty_like(rows)
 
@@ -239,7 +239,7 @@ def rows_of(count: int, floats: int) -> tuple[Any, Any]:
 def wrong() -> None:
     rows, out = rows_of(1, MANY)
     wrong_forward(IN_TILES, rows, out, rows.nbytes)
-    wrong_forward(IN_TILES, rows, out, rows.nbytes // 2)  # too little room: copies fail, which the op does not see
+    wrong_forward(IN_TILES, rows, out, rows.nbytes // 2)  # too little space: copies fail, which the op does not notice
     wrong_forward(IN_PLACE, rows, out, rows.nbytes // 2)  # the same: the op returns early
     rows, out = rows_of(2, FEW)
     wrong_forward(IN_PLACE, rows, out, rows[0].nbytes)
@@ -252,4 +252,4 @@ def corrected() -> None:
         powers = np.exp(rows - rows.max(1, keepdims=True))
         np.testing.assert_allclose(out, powers / powers.sum(1, keepdims=True), atol=1e-6)
     rows, out = rows_of(1, MANY)
-    print(problem(corrected_forward(rows, out, rows.nbytes // 2), "corrected_forward"))  # refused, and nothing is left
+    print(problem(corrected_forward(rows, out, rows.nbytes // 2), "corrected_forward"))  # rejected, leaks nothing

@@ -1,4 +1,4 @@
-"""A pointer that was computed wrongly lies in memory that is not the program's."""
+"""A wrongly computed pointer points to memory that does not belong to the program."""
 
 import ctypes
 
@@ -16,7 +16,7 @@ def corrected() -> None:
 
 
 def write(offset: int) -> None:
-    """Write a byte so far from the start of a block."""
+    """Write a byte at this distance from the start of a block."""
     (row,) = blocks(4096)
     ctypes.memset(row.virAddr + offset, 1, 1)
     free(row)

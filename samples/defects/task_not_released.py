@@ -1,4 +1,4 @@
-"""A task is waited for and never released: its slot and handle stay taken."""
+"""A task is waited for but never released: its slot and handle stay in use."""
 
 import arm_client as hb
 from arm_client.sample import check
@@ -18,7 +18,7 @@ def corrected() -> None:
 
 
 def ping() -> hb.hbDSPTask_t:
-    """A task under way."""
+    """A running task."""
     ctrl, task = hb.hbDSPRpcCtrlParam(), hb.hbDSPTask_t()
     hb.HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctrl)
     ctrl.rpcCmd = hb.HB_DSP_RPC_CMD_PING

@@ -1,4 +1,4 @@
-"""An op frees a tile while the copy out of it is under way: the next tile there may be written before it is read."""
+"""An op frees a tile while a copy out of it is running: the next tile there may be written before it is read."""
 
 from calls import copy_by
 

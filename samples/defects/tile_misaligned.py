@@ -8,7 +8,7 @@ NAMED = "tile-alignment"
 
 
 def copy(src: memoryview, dst: memoryview, tm: TileManager, align: int) -> int:
-    """Copy the input by way of a tile."""
+    """Copy the input through a tile."""
     with tm.tile(len(src), XV_MEM_BANK_COLOR_0, align) as tile:
         for to, source in ((tile, src), (dst, tile)):
             handle = idma_copy_desc(to, source, len(src))

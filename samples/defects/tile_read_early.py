@@ -1,4 +1,4 @@
-"""An op computes on a tile before the copy into it is done: it works on what the tile held before."""
+"""An op computes on a tile before the copy into it is done: it uses the tile's old contents."""
 
 from calls import copy_by
 

@@ -1,4 +1,4 @@
-"""An op unmaps twice: what it passes the second time is no mapping anymore."""
+"""An op unmaps twice: what it passes the second time is no longer a mapping."""
 
 import struct
 
@@ -35,7 +35,7 @@ def corrected() -> None:
 
 
 def copy_mapped(cmd: int) -> None:
-    """Copy a block whose address stands in a structure."""
+    """Copy a block whose address is in a structure."""
     data, param, dst = blocks(64, PARAM.size, 64)
     data.view()[:] = bytes(64)
     param.view()[:] = PARAM.pack(data.phyAddr, 64)

@@ -1,4 +1,4 @@
-"""A block is freed inside the loop over rows and used in the next round."""
+"""A block is freed inside the loop over rows and used in the next iteration."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""A structure has the virtual address of a block, where the op needs the physical one."""
+"""A structure has the virtual address of a block where the op needs the physical one."""
 
 import ctypes
 

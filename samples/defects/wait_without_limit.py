@@ -1,4 +1,4 @@
-"""A program waits forever: a core that hangs keeps it until the watchdog ends the op, and a board has none."""
+"""A program waits forever: if a core hangs, it waits until the watchdog ends the op, and a board has none."""
 
 import arm_client as hb
 from arm_client.sample import check

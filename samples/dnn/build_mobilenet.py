@@ -1,15 +1,15 @@
-"""Builds MobileNetV1 (224 x 224, 1000 classes) as an ONNX model with seeded weights, and its description.
+"""Build MobileNetV1 (224 x 224, 1000 classes) as an ONNX model with seeded weights, and its description.
 
     python build_mobilenet.py [DIRECTORY]
 
 The graph is that of the paper (arXiv 1704.04861, width 1): a convolution, thirteen pairs of depthwise and pointwise
-convolutions, the mean over the image, a dense layer, softmax. The weights are random, so its classes mean nothing; put
-a trained model in its place for that. They are scaled layer by layer by what comes out for some drawn scenes, as batch
-normalization would: otherwise every picture would get the same answer. It needs onnx and OpenCV, and takes some
-seconds and 17 MB.
+convolutions, the mean over the image, a dense layer, softmax. The weights are random, so its classes are meaningless;
+for real ones, replace it with a trained model. They are scaled layer by layer by their outputs for some drawn scenes,
+as batch normalization would: otherwise every picture would get the same answer. It needs onnx and OpenCV, and takes
+some seconds and 17 MB.
 
 * mobilenetv1.onnx: `data` float32 (1, 3, 224, 224), BGR, to `prob` float32 (1, 1000).
-* mobilenetv1.yaml: says that a board's model takes NV12 pictures, and how they become `data`.
+* mobilenetv1.yaml: declares that a board's model takes NV12 pictures, and how they become `data`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Floats = NDArray[np.float32]
 
 
 def main() -> int:
-    """Builds both files and says where they are."""
+    """Build both files and print their paths."""
     directory = Path(sys.argv[1]) if len(sys.argv) > 1 else Path()
     print(build(directory))
     return 0
@@ -60,8 +60,8 @@ def build(directory: Path, seed: int = 1) -> Path:
     """Write mobilenetv1.onnx and mobilenetv1.yaml.
 
     Args:
-        directory: Where to; made when it is not there.
-        seed: Of the weights and of the scenes that they are scaled by.
+        directory: Target; created if it does not exist.
+        seed: For the weights and for the scenes that scale them.
 
     Returns:
         The model's file.
@@ -83,7 +83,7 @@ def build(directory: Path, seed: int = 1) -> Path:
 
 
 def scene(rng: np.random.Generator, height: int = SIDE, width: int = SIDE) -> NDArray[np.uint8]:
-    """A drawn picture, BGR (height, width, 3): a sky over a ground, some shapes, light and dark as in a photograph."""
+    """A drawn picture, BGR (height, width, 3): a sky over a ground, and some shapes, as bright as in a photograph."""
     low, high = rng.uniform(40, 215, (2, 1, 3))
     rows = np.linspace(0, 1, height)[:, None]
     picture = np.ascontiguousarray(np.broadcast_to((low + (high - low) * rows)[:, None], (height, width, 3)))
@@ -109,10 +109,10 @@ def scene(rng: np.random.Generator, height: int = SIDE, width: int = SIDE) -> ND
 
 
 class Net:
-    """A net that grows layer by layer, with what each layer gives for the scenes.
+    """A network that grows layer by layer, with each layer's output for the scenes.
 
     Args:
-        rng: Of the weights.
+        rng: For the weights.
         x: (N, 3, 224, 224), the scenes as the graph's input.
     """
 
@@ -123,7 +123,7 @@ class Net:
         self.at = "data"
 
     def convolution(self, name: str, channels: int, kernel: int, stride: int) -> None:
-        """Add a convolution of all channels, and ReLU6."""
+        """Add a convolution over all channels, and ReLU6."""
         inputs = self.x.shape[1]
         weight = self.rng.normal(0, 1, (channels, inputs, kernel, kernel)).astype(np.float32)
         cols = windows(self.x, kernel, stride)
@@ -132,7 +132,7 @@ class Net:
         self._activate(name, weight, flat.reshape(n, h, w, channels).transpose(0, 3, 1, 2), kernel, stride)
 
     def depthwise(self, name: str, stride: int) -> None:
-        """Add a convolution of 3 x 3 in each channel, and ReLU6."""
+        """Add a 3 x 3 convolution per channel, and ReLU6."""
         channels = self.x.shape[1]
         weight = self.rng.normal(0, 1, (channels, 1, 3, 3)).astype(np.float32)
         out = np.einsum("nchwij,cij->nchw", windows(self.x, 3, stride), weight[:, 0])
@@ -143,7 +143,7 @@ class Net:
         mean = self.x.mean((2, 3))
         weight = self.rng.normal(0, 1, (mean.shape[1], CLASSES)).astype(np.float32)
         logits = mean @ weight
-        gain = (1.0 / logits.std(0)).astype(np.float32)  # as sure as a trained net is: no class near 0, none near 1
+        gain = (1.0 / logits.std(0)).astype(np.float32)  # as confident as a trained network: no class is near 0 or 1
         self._node("GlobalAveragePool", "pool", [self.at])
         self._node("Flatten", "flatten", [self.at])
         self.weights |= {"fc_w": weight * gain, "fc_b": -logits.mean(0) * gain}
@@ -165,7 +165,7 @@ class Net:
         return model
 
     def _activate(self, name: str, weight: Floats, out: Floats, kernel: int, stride: int, group: int = 1) -> None:
-        """Scale a convolution so that each of its channels has mean 0 and deviation 1 for the scenes; then ReLU6."""
+        """Scale a convolution to mean 0 and standard deviation 1 per channel for the scenes; then ReLU6."""
         mean, deviation = out.mean((0, 2, 3)), out.std((0, 2, 3)) + 1e-6
         self.weights[f"{name}_w"] = weight / deviation[:, None, None, None]
         self.weights[f"{name}_b"] = (-mean / deviation).astype(np.float32)
@@ -181,7 +181,7 @@ class Net:
 
 
 def windows(x: Floats, kernel: int, stride: int) -> Floats:
-    """(N, C, H / stride, W / stride, kernel, kernel): what the convolution of each output pixel reads."""
+    """(N, C, H / stride, W / stride, kernel, kernel): the inputs of the convolution for each output pixel."""
     pad = kernel // 2
     padded = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
     found = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), axis=(2, 3))

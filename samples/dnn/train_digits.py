@@ -1,16 +1,16 @@
-"""Trains the digit classifier of `hbrt run dnn digits`, and quantizes it to int8.
+"""Train the digit classifier of `hbrt run dnn digits`, and quantize it to int8.
 
     python train_digits.py [DIRECTORY]
 
-The images are the 1797 handwritten digits of 8 x 8 pixels, gray 0 to 16, that scikit-learn brings along: four fifths
-train the net, one fifth is the test split. It takes some seconds on one CPU, and the same machine makes the same files
-each time. It needs scikit-learn, onnx and onnxruntime.
+The images are scikit-learn's 1797 handwritten digits of 8 x 8 pixels, gray 0 to 16: four fifths train the network, one
+fifth is the test split. It takes some seconds on one CPU, and the same machine produces the same files each time. It
+needs scikit-learn, onnx and onnxruntime.
 
-The files go beside this script, or into DIRECTORY:
+The files are written next to this script, or into DIRECTORY:
 
 * digits_float.onnx: `image` float32 (1, 1, 8, 8), gray / 16, to `logits` float32 (1, 10).
-* digits_int8.onnx: the same net with weights and activations of 8 bits as QuantizeLinear / DequantizeLinear pairs. The
-  runtime takes the pairs at its ends for the tensors' own types: `image` and `logits` are S8 there.
+* digits_int8.onnx: the same network with 8-bit weights and activations as QuantizeLinear / DequantizeLinear pairs. The
+  runtime turns the pairs at its ends into the tensors' own types: `image` and `logits` are S8 there.
 * digits_test.npz: `images` uint8 (360, 8, 8) and `labels` uint8 (360,) of the test split.
 """
 
@@ -38,7 +38,7 @@ Weights = dict[str, Floats]
 
 
 def main() -> int:
-    """Writes the three files and prints how good the nets are."""
+    """Write the three files and print the accuracy of the networks."""
     directory = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent
     gray, labels = load_digits(return_X_y=True)
     images = (gray.reshape(-1, 1, 8, 8) / 16).astype(np.float32)
@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def initial(rng: np.random.Generator) -> Weights:
-    """Weights of He's rule: two convolutions of 3 x 3, two dense layers."""
+    """He initialization: two 3 x 3 convolutions, two dense layers."""
 
     def normal(*shape: int, inputs: int) -> Floats:
         return rng.normal(0, (2 / inputs) ** 0.5, shape).astype(np.float32)
@@ -80,7 +80,7 @@ def initial(rng: np.random.Generator) -> Weights:
 
 
 def train(images: Floats, labels: NDArray[np.int64]) -> Weights:
-    """Adam on the cross entropy, the rate falling to 0 as a cosine does."""
+    """Adam on the cross entropy, with cosine decay of the rate to 0."""
     rng = np.random.default_rng(SEED)
     weights = initial(rng)
     first = {name: np.zeros_like(value) for name, value in weights.items()}
@@ -110,13 +110,13 @@ def columns(x: Floats) -> Floats:
 
 
 def convolve(cols: Floats, weight: Floats, bias: Floats) -> Floats:
-    """(N, O, H, W) of columns and weights (O, C, 3, 3)."""
+    """(N, O, H, W) from columns and weights (O, C, 3, 3)."""
     out: Floats = (cols @ weight.reshape(len(weight), -1).T + bias).transpose(0, 3, 1, 2)
     return out
 
 
 def forward(weights: Weights, x: Floats) -> tuple[Floats, dict[str, Any]]:
-    """Logits (N, 10), and what the way back needs."""
+    """Logits (N, 10), and what the backward pass needs."""
     cols1 = columns(x)
     map1 = np.maximum(convolve(cols1, weights["conv1_w"], weights["conv1_b"]), 0)
     cols2 = columns(map1)
@@ -130,7 +130,7 @@ def forward(weights: Weights, x: Floats) -> tuple[Floats, dict[str, Any]]:
 
 
 def gradients(weights: Weights, x: Floats, labels: NDArray[np.int64]) -> Weights:
-    """Derivative of the mean cross entropy by each weight."""
+    """Derivative of the mean cross entropy with respect to each weight."""
     logits, kept = forward(weights, x)
     n = len(x)
     exponentials = np.exp(logits - logits.max(1, keepdims=True))
@@ -139,12 +139,12 @@ def gradients(weights: Weights, x: Floats, labels: NDArray[np.int64]) -> Weights
     d_logits /= n
     d_hidden = d_logits @ weights["dense2_w"].T * (kept["hidden"] > 0)
     d_flat = d_hidden @ weights["dense1_w"].T
-    # Of each square of 2 x 2, the largest pixel alone was handed on.
+    # Of each 2 x 2 square, only the largest pixel was passed on.
     pooled = kept["flat"].reshape(n, 32, 4, 1, 4, 1)
     winners = kept["map2"].reshape(n, 32, 4, 2, 4, 2) == pooled
     d_map2 = (d_flat.reshape(pooled.shape) * winners).reshape(n, 32, 8, 8) * (kept["map2"] > 0)
     rows2 = d_map2.transpose(0, 2, 3, 1).reshape(-1, 32)
-    # The way back through a convolution is one with the kernels turned by 180 degrees.
+    # The backward pass of a convolution is a convolution with kernels rotated by 180 degrees.
     turned = weights["conv2_w"][:, :, ::-1, ::-1].transpose(1, 0, 2, 3)
     d_map1 = convolve(columns(d_map2), turned, np.zeros(16, np.float32)) * (kept["map1"] > 0)
     rows1 = d_map1.transpose(0, 2, 3, 1).reshape(-1, 16)
@@ -166,7 +166,7 @@ def accuracy(weights: Weights, images: Floats, labels: NDArray[np.int64]) -> flo
 
 
 def to_onnx(weights: Weights) -> onnx.ModelProto:
-    """The net as an ONNX graph, of one image at a time."""
+    """The network as an ONNX graph, for one image at a time."""
     nodes = [
         helper.make_node("Conv", ["image", "conv1_w", "conv1_b"], ["c1"], "conv1", pads=[1, 1, 1, 1]),
         helper.make_node("Relu", ["c1"], ["r1"], "relu1"),
@@ -193,7 +193,7 @@ def to_onnx(weights: Weights) -> onnx.ModelProto:
 
 
 class Calibration(CalibrationDataReader):  # type: ignore[misc]  # onnxruntime has no types
-    """Images that say how large the activations get."""
+    """Images for calibrating the range of the activations."""
 
     def __init__(self, images: Floats) -> None:
         self.images: Iterator[dict[str, Floats]] = iter([{"image": image[None]} for image in images])
@@ -204,8 +204,8 @@ class Calibration(CalibrationDataReader):  # type: ignore[misc]  # onnxruntime h
 
 
 def quantize(source: Path, target: Path, images: Floats) -> None:
-    """Write the QDQ model: weights S8 a channel, activations S8."""
-    logging.getLogger().setLevel(logging.ERROR)  # it advises to fuse nodes first, of which this net has none to fuse
+    """Write the QDQ model: S8 weights per channel, S8 activations."""
+    logging.getLogger().setLevel(logging.ERROR)  # it advises fusing nodes first, but this network has none to fuse
     quantize_static(
         source,
         target,

@@ -1,13 +1,13 @@
-"""A DSP image in the shape of the vendor's template: every packaged op, and one of its own on pixels, at 0x1800.
+"""A DSP image in the shape of the vendor's template: every packaged op, and a custom op on pixels, at 0x1800.
 
 Start a board with it; `hbrt ops` lists the packaged ops and `hb_dsp_invert`:
 
     hbrt start --image cv_image.py
 
-The op takes the image descriptor of the packaged CV ops, so that an ARM program fills the same structure for it:
-src at 0, dst at 56. It writes 255 - src, row by row through TCM: each row comes in by iDMA, is turned over in one
-bank, and goes out again. It takes Y of U8, RGB, BGR and NV12, and holds the call to the rules that the packaged ops
-have. Only `main`'s register calls and the op are meant to be edited.
+The op takes the image descriptor of the packaged CV ops, so an ARM program fills the same structure for it: src at 0,
+dst at 56. It writes 255 - src, row by row through TCM: each row comes in by iDMA, is inverted in one bank, and goes out
+again. It accepts Y of U8, RGB, BGR and NV12, and enforces the rules of the packaged ops. Only `main`'s register calls
+and the op are meant to be edited.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ INVERT_CMD = 0x1800
 
 
 def hb_dsp_invert(input: memoryview, output: memoryview, tm: TileManager) -> int:
-    """255 - src for every byte of an image; dst has its kind and size, and may be src itself."""
+    """255 - src for every byte of an image; dst has its format and size, and may be src itself."""
     if len(input) < ctypes.sizeof(CvParam):
-        raise ParameterError(f"The input block has {len(input)} bytes: give {ctypes.sizeof(CvParam)}, src and dst.")
+        raise ParameterError(f"The input block has {len(input)} bytes, not {ctypes.sizeof(CvParam)}, for src and dst.")
     param = CvParam.from_buffer_copy(input)
-    same_kind(param, COLOR_NV12)  # each a refusal with a sentence, as ParameterError is
+    same_kind(param, COLOR_NV12)  # each a rejection with a message, like ParameterError
     same_size(param)
     need_apart(param, in_place=True)
     for src_plane, dst_plane in zip(param.src.planes(), param.dst.planes(), strict=True):

@@ -1,4 +1,4 @@
-"""An image that serves the interface ``asr`` of FastRPC: layers of a network, in uint8.
+"""An image that serves FastRPC's interface ``asr``: layers of a network, in uint8.
 
 hbrt start --image fastrpc_image.py, or HBRT_IMAGE=fastrpc_image.py. As 'hbrt idl' reads it:
 
@@ -6,7 +6,7 @@ hbrt start --image fastrpc_image.py, or HBRT_IMAGE=fastrpc_image.py. As 'hbrt id
       long forward(in sequence<octet> input, in sequence<octet> weights, rout sequence<octet> output, in long layers);
     };
 
-The skeleton is written by hand here: 'hbrt idl' writes one, which takes the block of lengths apart.
+The skeleton is written by hand here; 'hbrt idl' generates one, which decodes the block of lengths.
 """
 
 import struct
@@ -24,9 +24,9 @@ class Asr:
     """One open handle."""
 
     def invoke(self, word: int, arguments: list[memoryview]) -> int:
-        """The output of ``layers`` layers, each a matrix of as many rows and columns as there are inputs."""
+        """The output of ``layers`` layers, each a square matrix with as many rows as there are inputs."""
         if word != FORWARD:
-            raise AeeError(EBADPARM, f"Unknown method: no method has the scalar word {word:#010x}.")
+            raise AeeError(EBADPARM, f"Unknown scalar word {word:#010x}: no method has it.")
         block, given, weights, output = arguments
         input_len, weights_len, output_len, layers = struct.unpack_from("<IIIi", block)
         if layers < 0 or weights_len < layers * input_len * input_len or output_len != input_len:

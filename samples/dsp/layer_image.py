@@ -2,7 +2,7 @@
 
     hbrt start --image layer_image.py
 
-The op goes through its rows tile by tile, as many whole rows at a time as a tile of TCM holds.
+The op processes its rows tile by tile, with as many whole rows at a time as fit into a tile of TCM.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class BestOfRowsParam(ctypes.Structure):
 
 
 def best_of_rows(input: memoryview, output: memoryview, tm: TileManager) -> int:
-    """For each row the column of its largest value, and that value, both float32."""
+    """For each row, the column of its largest value, and that value, both float32."""
     if len(input) < ctypes.sizeof(BestOfRowsParam):
         DSP_ERR("best_of_rows: the input block has %d bytes.", len(input))
         return HB_DSP_INVALID_ARGUMENT

@@ -1,11 +1,11 @@
 """A DSP image in the shape of the vendor's template: every packaged op, and its own softmax at 0x400.
 
-Start a board with it, then call softmax as before; `hbrt ops` shows where 0x400 comes from now:
+Start a board with it, then call softmax as before; `hbrt ops` shows where 0x400 now comes from:
 
     hbrt start --image nn_image.py
 
-The op does what the DSP development manual's softmax does: three passes over the row, each tile brought into
-TCM by iDMA while the one before it is computed. Only `main`'s register calls and the op are meant to be edited.
+The op works like the softmax of the DSP development manual: three passes over the row, each tile brought into TCM by
+iDMA while the previous one is processed. Only `main`'s register calls and the op are meant to be edited.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ Floats = NDArray[np.float32]
 
 
 def tile_max(_dst: Floats, src: Floats, _n: int, largest: list[Any], _: None) -> None:
-    """Pass 1 reads only: the largest value so far."""
+    """Pass 1 only reads: the largest value so far."""
     largest[0] = np.maximum(largest[0], src.max())
 
 
 def tile_exp_sum(dst: Floats, src: Floats, _n: int, total: list[float], largest: float) -> None:
-    """Pass 2 writes exp(x - max) and adds it up, in float64, so that a long row keeps its digits."""
+    """Pass 2 writes exp(x - max) and adds it up, in float64, so a long row does not lose precision."""
     dst[:] = np.exp(src.astype(np.float64) - largest)
     total[0] += float(dst.sum(dtype=np.float64))
 
@@ -74,7 +74,7 @@ def hb_dsp_softmax(input: memoryview, output: memoryview, tm: TileManager) -> in
     if src is MAP_FAILED:
         return HB_ERR_MMAP_FAILED
 
-    # Ping in one bank, pong in the other; the results of a tile take the place of its input.
+    # Ping in one bank, pong in the other; the results of a tile replace its input.
     ping = xvAllocateBuffer(tm, TILE_SIZE, XV_MEM_BANK_COLOR_0, 64)
     pong = xvAllocateBuffer(tm, TILE_SIZE, XV_MEM_BANK_COLOR_1, 64)
     if not ping or not pong:
@@ -106,7 +106,7 @@ def main() -> int:
     hb_dsp_init_global_tm(None, HB_DSP_DRAM0_POOL_SIZE, None, HB_DSP_DRAM1_POOL_SIZE)
 
     HB_DSP_REGISTER_NN_ALL()
-    hb_dsp_register_fn(0x400, hb_dsp_softmax, 0)  # the later registration wins
+    hb_dsp_register_fn(0x400, hb_dsp_softmax, 0)  # the latest registration wins
 
     hb_dsp_start()
     return -1  # never reached

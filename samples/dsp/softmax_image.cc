@@ -1,9 +1,9 @@
-// An image in C++ in the shape of the vendor's template: every packaged op, and a softmax of its own at 0x400.
+// An image in C++ in the shape of the vendor's template: every packaged op, and its own softmax at 0x400.
 //
 //     hbrt cc --dsp -o vdsp0.so softmax_image.cc
 //     hbrt start --image vdsp0.so
 //
-// The op makes three passes over the row. Of two tiles in TCM one is filled by iDMA while the op computes in the other.
+// The op makes three passes over the row. Of two tiles in TCM, iDMA fills one while the op computes in the other.
 #include <xtensa/xos.h>
 
 #include "cv/core.h"
@@ -13,7 +13,7 @@
 
 #define TILE_FLOATS KB(12)
 
-struct hbDSPSoftmaxParam {  // as the ARM program lays it out
+struct hbDSPSoftmaxParam {  // as laid out by the ARM program
   int32_t data_size;        // bytes
   uint64_t input;           // physical address
 };
@@ -21,7 +21,7 @@ struct hbDSPSoftmaxParam {  // as the ARM program lays it out
 uint8_t HB_ALIGN64 dram0_pool[HB_DSP_DRAM0_POOL_SIZE] _HB_LOCAL_DRAM0_;
 uint8_t HB_ALIGN64 dram1_pool[HB_DSP_DRAM1_POOL_SIZE] _HB_LOCAL_DRAM1_;
 
-// What is known of the row so far.
+// The row's state so far.
 struct Row {
   float32_t largest, sum;
 };
@@ -42,8 +42,8 @@ static int await(int handle) {
   return 0;
 }
 
-// One pass: each tile arrives, is computed on, and goes to dst unless that is NULL. A tile is refilled when its results
-// have left it. Returns 0, or the code of a copy that failed.
+// One pass: each tile arrives, is processed, and goes to dst unless that is NULL. A tile is refilled once its results
+// have left it. Returns 0, or the code of a failed copy.
 static int pass(float32_t *dst, const float32_t *src, float32_t *const tiles[2], int count,
                 void (*compute)(float32_t *, int, Row &), Row &row) {
   const int size = TILE_FLOATS;

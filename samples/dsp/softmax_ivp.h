@@ -1,6 +1,6 @@
-// The four steps of a softmax, by intrinsics: rows of any length, at any address.
+// The four steps of a softmax, with intrinsics: rows of any length, at any address.
 //
-// Their names and arguments are the guide's (DSP development guide (J5 OE), 10.2.3.3.2).
+// Names and arguments are the guide's (DSP development guide (J5 OE), 10.2.3.3.2).
 #ifndef SOFTMAX_IVP_H
 #define SOFTMAX_IVP_H
 

@@ -1,10 +1,10 @@
-/* The methods of tdnnf.idl, over the forward pass of tdnnf_image.c or tdnnf_hvx.c, which includes this file. */
+/* The methods of tdnnf.idl, on top of the forward pass of tdnnf_image.c or tdnnf_hvx.c, which includes this file. */
 #ifndef TDNNF_FASTRPC_H
 #define TDNNF_FASTRPC_H
 
 #include <stdlib.h>
 
-#include "tdnnf.h" /* of hbrt idl */
+#include "tdnnf.h" /* from hbrt idl */
 
 #define MAX_ROWS 1100
 #define WIDEST 256
@@ -18,11 +18,11 @@
 #define TILE_MANAGER NULL
 #else
 #define RUN(call, steps, weights, output) run(call, steps, weights, 0, output)
-extern char hbrt_dsp_tile_manager[]; /* an interface gets none, as an op does */
+extern char hbrt_dsp_tile_manager[]; /* an interface gets none, unlike an op */
 #define TILE_MANAGER ((xvTileManager *)hbrt_dsp_tile_manager)
 #endif
 
-/* A handle is the memory of the tensors: allocated once, and not for each call. */
+/* A handle owns the memory of the tensors: allocated once, and not for each call. */
 int tdnnf_open(const char *uri, remote_handle64 *h) {
   (void)uri;
   uint8_t *workspace = aligned_alloc(128, WORKSPACE_BYTES);

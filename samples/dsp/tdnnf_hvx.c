@@ -1,10 +1,10 @@
-/* The forward pass of tdnnf.idl as Hexagon code, with HVX: an image that serves by FastRPC alone.
+/* The forward pass of tdnnf.idl as Hexagon code, with HVX: an image that serves only FastRPC.
  *
  *     hbrt idl tdnnf.idl
  *     hbrt cc --dsp --target hexagon tdnnf_hvx.c tdnnf_skel.c -o libtdnnf_skel.so
  *
- * The operations are those of tdnnf_image.c, and so are their results, bit for bit. Threads keep the panels that they use
- * in the vector memory.
+ * The operations are those of tdnnf_image.c, and so are their results, bit for bit. Threads keep the panels that they
+ * use in vector memory.
  */
 #include "HAP_vtcm_mgr.h"
 #include "tdnnf_steps.h"
@@ -28,7 +28,7 @@ static int product(const struct call *call, const struct step *step, const struc
   return 0;
 }
 
-/* Whether vectors of 128 bytes divide rows and weights. */
+/* Whether rows and weights are multiples of the 128-byte vectors. */
 static int fits_vectors(const struct step *steps, uint32_t count, const uint8_t *weights) {
   uint32_t rest = (uint32_t)(uintptr_t)weights;
   for (uint32_t at = 0; at < count; at++) {
@@ -38,7 +38,7 @@ static int fits_vectors(const struct step *steps, uint32_t count, const uint8_t 
   return rest % VECTOR == 0;
 }
 
-/* run(), with the vector memory; what all threads execute is counted anew. */
+/* run(), with the vector memory; resets the counters of what all threads execute. */
 static int run_counted(struct call *call, const struct step *steps, const uint8_t *weights, void *output) {
   const struct counts start = counters();
   memset(executed, 0, sizeof executed);

@@ -3,11 +3,11 @@
  *     hbrt cc --dsp -o tdnnf.so tdnnf_image.c
  *     hbrt start --image tdnnf.so
  *
- * With -DTDNNF_FASTRPC, and what 'hbrt idl tdnnf.idl' writes, it has the interface of tdnnf.idl as well.
+ * With -DTDNNF_FASTRPC, and the output of 'hbrt idl tdnnf.idl', it has the interface of tdnnf.idl as well.
  *
- * A call does some operations of the network, from one to all: what it does not finish, the next call continues with, since
- * tensors stay in a block of DDR. Rows and panels of weights come into TCM by iDMA: while a panel of 32 columns is used,
- * the next one arrives. The hardware threads of a DSP take the panels in four parts; here they come one after the other.
+ * A call runs some operations of the network, from one to all: the next call continues where it stopped, since tensors
+ * stay in a block of DDR. Rows and panels of weights come into TCM by iDMA: while a panel of 32 columns is used, the
+ * next one arrives. A DSP's hardware threads process the panels in four parts; here the parts run one after the other.
  */
 #include <xtensa/xos.h>
 
@@ -29,7 +29,7 @@ static void await(int handle) {
   }
 }
 
-/* Bring rows of a tensor into TCM, each beside the one `stride` rows below it. */
+/* Bring rows of a tensor into TCM, each next to the one `stride` rows below it. */
 static int bring_rows(const uint8_t *source, uint8_t *tile, uint32_t row_bytes, uint32_t rows, uint32_t stride) {
   const uint32_t width = stride ? 2 * row_bytes : row_bytes;
   int first, second;
@@ -66,7 +66,7 @@ static void panel_uint8(const struct tensor *x, const struct step *step, const u
   const int32_t *of_columns = (const int32_t *)(panel + terms * BLOCK_COLUMNS);
   uint32_t sums[BLOCK_ROWS][BLOCK_COLUMNS];
   for (uint32_t row = 0; row < count; row += BLOCK_ROWS) {
-    block_of_sums(rows + row * terms, terms, panel, terms, sums); /* the tile has room for rows behind the last one */
+    block_of_sums(rows + row * terms, terms, panel, terms, sums); /* the tile has room for rows after the last one */
     for (uint32_t r = 0; r < XT_MIN(BLOCK_ROWS, count - row); r++) {
       const uint32_t less = sums_of_rows[row + r] * step->zero_point - zeros;
       for (uint32_t c = 0; c < BLOCK_COLUMNS; c++)
@@ -75,7 +75,7 @@ static void panel_uint8(const struct tensor *x, const struct step *step, const u
     }
   }
   const uint64_t products = (uint64_t)((count + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_ROWS) * terms * BLOCK_COLUMNS;
-  hb_dsp_charge(products, 8, (struct hb_dsp_operations){.mul = 1}); /* four products a lane of 32 bits: 64 a vector */
+  hb_dsp_charge(products, 8, (struct hb_dsp_operations){.mul = 1}); /* four products per 32-bit lane: 64 per vector */
   hb_dsp_charge(products / BLOCK_ROWS, 8, (struct hb_dsp_operations){.load = 1});
   hb_dsp_charge((uint64_t)count * BLOCK_COLUMNS, 32, (struct hb_dsp_operations){.alu = 2, .store = 1});
 }
@@ -100,7 +100,7 @@ static int product(const struct call *call, const struct step *step, const struc
   if (width != step->terms || x->rows <= step->stride || step->columns % BLOCK_COLUMNS || panel_bytes > 2 * PANEL_BYTES) {
     return ERROR_STEP;
   }
-  const int has_two = panel_bytes <= PANEL_BYTES; /* of float, a panel may fill the bank: then the next one comes behind */
+  const int has_two = panel_bytes <= PANEL_BYTES; /* in float, a panel may fill the bank: then the next one comes afterwards */
   const uint32_t at_once = XT_MIN(ROWS_BYTES / (width * size) / BLOCK_ROWS * BLOCK_ROWS, 1024);
   if (!at_once) return ERROR_STEP;
   uint8_t *tile = xvAllocateBuffer(call->tm, ROWS_BYTES, XV_MEM_BANK_COLOR_0, 64);
@@ -139,7 +139,7 @@ static int product(const struct call *call, const struct step *step, const struc
   return status;
 }
 
-/* The op: maps what the parameters name. */
+/* The op: maps the memory named by the parameters. */
 static int forward(void *input, void *output, void *tm, int is_float) {
   const struct param *param = input;
   PRT_IF_COND_RETURN(param->tensors_bytes < TENSORS * sizeof(struct tensor), ERROR_STEP)

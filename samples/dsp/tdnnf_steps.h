@@ -1,5 +1,5 @@
-/* The operations of a TDNN-F over tensors in a block of memory, for the images tdnnf_image.c and tdnnf_hvx.c, which include
- * this file and define product(). */
+/* The operations of a TDNN-F over tensors in a block of memory, for the images tdnnf_image.c and tdnnf_hvx.c, which
+ * include this file and define product(). */
 #ifndef TDNNF_STEPS_H
 #define TDNNF_STEPS_H
 
@@ -10,7 +10,7 @@
 #define TENSORS 4
 
 #define ERROR_STEP (-1001)   /* an operation does not fit its tensors */
-#define ERROR_LOST (-1002)   /* with this L the numbers would be lost */
+#define ERROR_LOST (-1002)   /* with this L, the numbers would be lost */
 #define ERROR_OUTPUT (-1003) /* the output block is too small */
 
 enum kind { PRODUCT, ADD_ROW, RELU, MULTIPLY_ROW, ADD_SCALED };
@@ -24,12 +24,12 @@ struct step {
 };
 
 struct param {
-  uint64_t steps, weights, tensors; /* physical addresses; weights is 0 where each step has its own */
+  uint64_t steps, weights, tensors; /* physical addresses; weights is 0 if each step has its own */
   uint32_t weights_bytes, tensors_bytes;
-  uint32_t first, count;      /* operations of this call, of all in the block */
+  uint32_t first, count;      /* operations of this call, among those in the block */
   uint32_t sums;              /* offset of the int32 in the block of tensors */
   uint32_t denominator, is_exact;
-  uint32_t output_bytes;      /* of the output block: its head, and the values when there is room for them */
+  uint32_t output_bytes;      /* of the output block: its header, and the values if there is room for them */
 };
 
 struct head {
@@ -37,7 +37,7 @@ struct head {
   uint32_t least_multiplier, maps;
 };
 
-/* What the operations of one call share. */
+/* Shared by the operations of one call. */
 struct call {
   const struct param *param;
   uint8_t *tensors;
@@ -48,12 +48,12 @@ struct call {
 
 static uint8_t *values_of(const struct call *call, const struct tensor *tensor) { return call->tensors + tensor->offset; }
 
-/* PRODUCT: into the sums, or as float into the target. Weights are panels of 32 columns: terms rows of 32, then, of
- * uint8, the 32 sums of the columns. */
+/* PRODUCT: into the sums, or as float into the target. Weights are panels of 32 columns: terms rows of 32, then, in
+ * uint8, the 32 column sums. */
 static int product(const struct call *call, const struct step *step, const struct tensor *x, const uint8_t *weights,
                    int is_float, void *out);
 
-/* One operation in uint8; `weights` is NULL for those that have none. Lowers *least to its L1. */
+/* One operation in uint8; `weights` is NULL for operations that have none. Lowers *least to its L1. */
 static int step_uint8(struct call *call, const struct step *step, const uint8_t *weights, int32_t *least) {
   struct tensor *all = (struct tensor *)call->tensors, *x = &all[step->source], *y = &all[step->target];
   const uint8_t *in = values_of(call, x);
@@ -127,7 +127,7 @@ static uint64_t weights_bytes(const struct step *step, int is_float) {
   return step->kind == PRODUCT ? (uint64_t)(step->terms + 4) * step->columns : step->columns;
 }
 
-/* Whether so many numbers of a tensor lie in the block of tensors, behind its heads. */
+/* Whether this many numbers of a tensor are in the block of tensors, after its headers. */
 static int has(const struct param *param, uint64_t offset, uint64_t rows, uint64_t columns, uint64_t size) {
   return offset >= TENSORS * sizeof(struct tensor) && rows <= UINT16_MAX && columns <= UINT16_MAX &&
          offset + rows * columns * size <= param->tensors_bytes;
@@ -148,7 +148,7 @@ static int is_good(const struct param *param, const struct step *step, const str
          has(param, param->sums, x->rows, columns, sizeof(int32_t));
 }
 
-/* The operations of a call, over memory that is mapped. `shared` is NULL where each operation has its own weights. */
+/* The operations of a call, over mapped memory. `shared` is NULL if each operation has its own weights. */
 static int run(struct call *call, const struct step *steps, const uint8_t *shared, int is_float, void *output) {
   const struct param *param = call->param;
   const struct tensor *all = (const struct tensor *)call->tensors;

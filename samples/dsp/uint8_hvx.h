@@ -1,8 +1,8 @@
-/* The loops of uint8_matrix.h and of a product in HVX, vectors of 128 bytes, by four threads; the same numbers, bit for bit.
- * Memory lies at multiples of 128, and so do rows.
+/* The loops of uint8_matrix.h and of a product in HVX, with 128-byte vectors and four threads; bit-identical results.
+ * Memory and rows are aligned to multiples of 128.
  *
- * Source: Youdao's account of speech recognition on a DSP, 4.2.2, for four threads by columns, vrmpy after vshuff, blocks of
- * 4 x 32 and a prefetch of 128 bytes, https://segmentfault.com/a/1190000039169471
+ * Source: Youdao's account of speech recognition on a DSP, 4.2.2, for four threads split by columns, vrmpy after
+ * vshuff, blocks of 4 x 32 and a prefetch of 128 bytes, https://segmentfault.com/a/1190000039169471
  */
 #ifndef UINT8_HVX_H
 #define UINT8_HVX_H
@@ -16,9 +16,9 @@
 #define VECTOR ((uint32_t)sizeof(HVX_Vector))
 #define THREADS 4
 #undef hb_dsp_charge
-#define hb_dsp_charge(...) ((void)0) /* what a call takes is counted: see counters() */
+#define hb_dsp_charge(...) ((void)0) /* a call's instructions are counted: see counters() */
 
-/* What a thread has executed: packets, instructions, and those of HVX among them. */
+/* What a thread has executed: packets, instructions, and HVX instructions among them. */
 struct counts {
   uint32_t packets, instructions, vectors;
 };
@@ -56,7 +56,7 @@ static void run_part(void *given) {
   worker_pool_synctoken_jobdone(part->left);
 }
 
-/* Have the DSP's threads do the four parts of a job. */
+/* Have the DSP's threads run the four parts of a job. */
 static void in_parts(void (*run)(void *job, uint32_t part), void *job) {
   worker_synctoken_t left;
   struct part parts[THREADS];
@@ -68,7 +68,7 @@ static void in_parts(void (*run)(void *job, uint32_t part), void *job) {
   worker_pool_synctoken_wait(&left);
 }
 
-/* The first of a part's things; the part ends where the next one begins. */
+/* The first item of a part; the part ends where the next one begins. */
 static uint32_t first_of(uint32_t count, uint32_t part) { return (uint32_t)((uint64_t)count * part / THREADS); }
 
 static HVX_Vector product_of_words(HVX_Vector a, HVX_Vector b) {
@@ -146,7 +146,7 @@ struct rows_job {
   int32_t by_a, by_b, zero_a, zero_b;
 };
 
-/* The two halves of 128 numbers, less their zero point. */
+/* The two halves of 128 numbers, minus their zero point. */
 static HVX_VectorPair centered(HVX_Vector values, int32_t zero) {
   const HVX_Vector zeros = Q6_Vh_vsplat_R(zero);
   const HVX_VectorPair wide = Q6_Wuh_vunpack_Vub(values);
@@ -204,7 +204,7 @@ static void at_least(const uint8_t *in, uint8_t *out, uint64_t count, uint8_t le
     ((HVX_Vector *)out)[at] = Q6_Vub_vmax_VubVub(((const HVX_Vector *)in)[at], low);
 }
 
-/* A product of rows with panels of 32 columns. With a stride, a row is followed by the one that many rows below. */
+/* A product of rows with panels of 32 columns. With a stride, each row is followed by the one that many rows below. */
 struct product_job {
   const uint8_t *rows, *panels;
   int32_t *out;
@@ -225,7 +225,7 @@ static void totals_part(void *given, uint32_t part) {
   }
 }
 
-/* 4 rows by 32 columns, rows [row, row + 4), of which those behind the last are computed as the last. */
+/* 4 rows by 32 columns, rows [row, row + 4); those past the last are computed like the last. */
 static void block_of_rows(const struct product_job *job, uint32_t row, const HVX_Vector *panel, HVX_Vector sums[BLOCK_ROWS]) {
   for (uint32_t r = 0; r < BLOCK_ROWS; r++) sums[r] = Q6_V_vzero();
   for (uint32_t first = 0; first < job->terms; first += job->columns) {

@@ -1,7 +1,8 @@
 /* Arithmetic on matrices of asymmetric uint8 in plain C: products and sums in int32, and back to uint8.
  *
- * r = scale * (q - zero_point). Each function gives what the one of its name in hbrt/quantize/matrix.py gives, bit for
- * bit. What a loop would cost in vector instructions is charged beside it; for a Hexagon, uint8_hvx.h has the loops.
+ * r = scale * (q - zero_point). Each function returns the same as the one with its name in hbrt/quantize/matrix.py, bit
+ * for bit. The cost of each loop in vector instructions is charged next to it; for a Hexagon, uint8_hvx.h has the
+ * loops.
  *
  * Source: Youdao's account of speech recognition on a DSP, 4.2, https://segmentfault.com/a/1190000039169471
  */
@@ -17,14 +18,14 @@
 #define BLOCK_COLUMNS 32
 #define LEVELS 255
 
-/* The compiler makes one function for each kind of CPU, and the loader takes the one that fits. */
+/* The compiler generates one function per kind of CPU, and the loader picks the one that fits. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
 #define FOR_EACH_CPU __attribute__((target_clones("avx2", "default"), optimize("O3")))
 #else
 #define FOR_EACH_CPU
 #endif
 
-/* A matrix of uint8, or of float with scale 1; rows lie one behind the other. */
+/* A matrix of uint8, or of float with scale 1; rows are contiguous. */
 struct tensor {
   double scale;
   uint32_t zero_point, rows, columns;
@@ -65,7 +66,7 @@ FOR_EACH_CPU void scale_down(const int32_t *sums, uint8_t *out, uint64_t count, 
   }
 }
 
-/* sums = by_a * (a - its zero point) + by_b * (b - its zero point); b is one row where row_step is 0. */
+/* sums = by_a * (a - its zero point) + by_b * (b - its zero point); b is one row if row_step is 0. */
 FOR_EACH_CPU void weighted_sum(const uint8_t *a, const uint8_t *b, int32_t *sums, uint32_t rows, uint32_t columns,
                                uint32_t row_step, int32_t by_a, int32_t by_b, int32_t zero_a, int32_t zero_b) {
   for (uint32_t row = 0; row < rows; row++, a += columns, b += row_step, sums += columns)
@@ -84,7 +85,7 @@ FOR_EACH_CPU void at_least(const uint8_t *in, uint8_t *out, uint64_t count, uint
 
 #endif /* __hexagon__ */
 
-/* int32 to uint8 by the range of the numbers; L is denominator. Returns L1, 0 when all would be lost. */
+/* int32 to uint8 by the range of the numbers; L is denominator. Returns L1, 0 if everything would be lost. */
 static int32_t requantize(const int32_t *sums, double scale, uint32_t denominator, int is_exact, struct tensor *out,
                           uint8_t *values) {
   const uint64_t count = (uint64_t)out->rows * out->columns;
@@ -107,8 +108,8 @@ static int32_t requantize(const int32_t *sums, double scale, uint32_t denominato
   return (int32_t)multiplier;
 }
 
-/* The sum of a and b, times b_factor, where b is a matrix or one row. Returns the scale of the sums, 0 when they may
- * leave int32. */
+/* The sum of a and b, times b_factor, where b is a matrix or one row. Returns the scale of the sums, 0 if they may
+ * overflow int32. */
 static double add(const struct tensor *a, const uint8_t *a_values, const struct tensor *b, const uint8_t *b_values,
                   double b_factor, uint32_t denominator, int32_t *sums) {
   const double scale_a = a->scale, scale_b = b_factor * b->scale;

@@ -1,4 +1,4 @@
-"""Frames go by two buffers in turn, and the program awaits the task before the last one, of the other buffer."""
+"""Frames alternate between two buffers, and the program waits for the task before the last one, of the other buffer."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The program fills a cached block and does not clean it: the op may find the bytes of before."""
+"""The program fills a cached block and does not clean it: the op may find the old bytes."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""An op waits for the second of two copies into its tiles, which may have another channel than the first."""
+"""An op waits for the second of two copies into its tiles, which may use another channel than the first."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Ops of the programs beside this file. Most are wrong when another task, or the program, runs in the middle."""
+"""Ops of the programs next to this file. Most are wrong if another task, or the program, runs in the middle."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def mapped(phy_addr: int, size_bytes: int) -> memoryview:
 
 
 def add_one(input: memoryview, output: memoryview, tm: TileManager) -> int:
-    """Add one to a number in memory that is mapped: its address is in the input."""
+    """Add one to a number in mapped memory: its address is in the input."""
     phy_addr = int(np.frombuffer(input, np.uint64)[0])
     number = np.frombuffer(mapped(phy_addr, 4), np.int32)
     old = number[0]
@@ -34,7 +34,7 @@ def add_one(input: memoryview, output: memoryview, tm: TileManager) -> int:
 
 
 def add_locked(input: memoryview, output: memoryview, tm: TileManager) -> int:
-    """As add_one, while a word beside the number says that it is taken: looked at, and then set."""
+    """Like add_one, while a word next to the number says that it is taken: checked, and then set."""
     phy_addr = int(np.frombuffer(input, np.uint64)[0])
     words = np.frombuffer(mapped(phy_addr, 8), np.int32)  # the number, and whether it is taken
     while words[1]:
@@ -59,7 +59,7 @@ def double(input: memoryview, output: memoryview, tm: TileManager) -> int:
 
 
 def begin_and_double(input: memoryview, output: memoryview, tm: TileManager) -> int:
-    """As double; the last number of the output is 1 from when the op has begun."""
+    """Like double; the last number of the output becomes 1 once the op has begun."""
     result = np.frombuffer(output, np.int32)
     result[-1] = 1
     source = np.frombuffer(input, np.int32)
@@ -68,7 +68,7 @@ def begin_and_double(input: memoryview, output: memoryview, tm: TileManager) -> 
 
 
 def square_in_scratch(input: memoryview, output: memoryview, tm: TileManager) -> int:
-    """Write the square of the input, by way of scratch memory whose address is in front of it."""
+    """Write the square of the input, through scratch memory whose address comes before it."""
     words = np.frombuffer(input, np.uint64)
     phy_addr, value = int(words[0]), int(words[1])
     scratch = np.frombuffer(mapped(phy_addr, 8), np.int64)
@@ -80,7 +80,7 @@ def square_in_scratch(input: memoryview, output: memoryview, tm: TileManager) ->
 
 
 def double_by_tiles(input: memoryview, output: memoryview, tm: TileManager) -> int:
-    """Double both halves in two tiles, and wait for the copy of one."""
+    """Double both halves in two tiles, but wait for only one copy."""
     half = len(input) // 2
     with tm.tile(half, 0) as ping, tm.tile(half, 1) as pong:
         idma_copy_desc(ping, input[:half], half)

@@ -1,4 +1,4 @@
-"""The input is filled anew as soon as the op has begun: it may not have read all of it."""
+"""The input is refilled as soon as the op has begun, which may not have read all of it."""
 
 import numpy as np
 

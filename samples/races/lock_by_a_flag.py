@@ -1,4 +1,4 @@
-"""Two tasks guard a number by a flag that they look at, and then set: both may pass."""
+"""Two tasks guard a number with a flag that they check, and then set: both may pass."""
 
 import numpy as np
 

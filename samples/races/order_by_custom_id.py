@@ -1,4 +1,4 @@
-"""The same by customId, which orders the beginnings of tasks, not their ends."""
+"""The same with customId, which orders the starts of tasks, not their ends."""
 
 import numpy as np
 

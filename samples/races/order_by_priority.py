@@ -1,4 +1,4 @@
-"""A task of a high priority makes what one of a low priority takes: with two cores both run at once."""
+"""A high-priority task produces the input of a low-priority one: with two cores, both run at once."""
 
 import numpy as np
 

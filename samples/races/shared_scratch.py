@@ -1,4 +1,4 @@
-"""Two tasks have one scratch block."""
+"""Two tasks share one scratch block."""
 
 import numpy as np
 

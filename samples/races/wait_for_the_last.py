@@ -1,4 +1,4 @@
-"""Two tasks are submitted, and the second alone is awaited: with two cores the first may still run."""
+"""Two tasks are submitted, but only the second is awaited: with two cores, the first may still run."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The process is bound to some CPUs, for real; what that would change on the board comes from a table of its cores."""
+"""Bind the process to some CPUs, for real; the effect on the board is computed from a table of its cores."""
 
 import os
 from typing import Any
@@ -6,14 +6,14 @@ from typing import Any
 from recognizer import Clock, Figure, show_figures
 
 REPORTS = True
-GHZ = {0: 1.8, 1: 1.8, 2: 1.8, 3: 1.8, 4: 2.42, 5: 2.42, 6: 2.42, 7: 2.84}  # clusters of the account's board
+GHZ = {0: 1.8, 1: 1.8, 2: 1.8, 3: 1.8, 4: 2.42, 5: 2.42, 6: 2.42, 7: 2.84}  # clusters of the board in the account
 MID_AND_BIG = {4, 5, 6, 7}
 
 
 def main() -> Any:
-    """Returns the CPUs that the process was bound to."""
+    """Returns the CPUs to which the process was bound."""
     before = os.sched_getaffinity(0)
-    wanted = MID_AND_BIG & before or {max(before)}  # a machine with fewer CPUs has other numbers
+    wanted = MID_AND_BIG & before or {max(before)}  # a machine with fewer CPUs numbers them differently
     try:
         os.sched_setaffinity(0, wanted)
         bound = os.sched_getaffinity(0)

@@ -1,4 +1,4 @@
-"""From how much work on the DSP is worth a call: forward passes of more and more frames, on both sides.
+"""How much work makes a DSP call worthwhile: forward passes with more and more frames, on both sides.
 
 python break_even.py [DIRECTORY] draws break_even.png into DIRECTORY.
 """
@@ -12,11 +12,11 @@ from recognizer import DeviceNetwork, break_even, draw, features_of, forward, he
 
 REPORTS = True
 FRAMES = (5, 10, 20, 50, 100, 200, 400)
-CALL_MS = 1.8  # of the account
+CALL_MS = 1.8  # from the account
 
 
 def main(output_dir: str = "") -> Any:
-    """Returns the number of frames from which on one call wins; None when it never does."""
+    """Returns the number of frames from which one call pays off; None if it never does."""
     network = load_network()
     found = []
     with connect() as board:
@@ -39,9 +39,9 @@ def main(output_dir: str = "") -> Any:
     frames, cpu, dsp = found[-1]
     least = break_even(cpu / frames, dsp / frames, CALL_MS)
     if least is None:
-        print("The DSP is not faster than the CPU: no number of frames is worth a call.")
+        print("The DSP is not faster than the CPU: a call never pays off.")
     else:
-        print(f"From {least:.0f} frames on a call is worth it.")
+        print(f"A call pays off from {least:.0f} frames on.")
         print(f"Published: what takes the CPU less than {CALL_MS} ms stays there.")
     draw(
         output_dir,

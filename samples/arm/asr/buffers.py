@@ -1,4 +1,4 @@
-"""The weights in a buffer each against all in one buffer with offsets: the same result, other costs of a call."""
+"""One buffer per weight matrix against one buffer with offsets for all: the same result, at different call costs."""
 
 import sys
 from typing import Any
@@ -20,11 +20,11 @@ from recognizer import (
 
 REPORTS = True
 PUBLISHED = "11.62 times"
-GUESSES = (64, 100, 200)  # buffers that the account may have had
+GUESSES = (64, 100, 200)  # numbers of buffers that the account may have had
 
 
 def main() -> Any:
-    """Returns the ratio of a call with all buffers to one with one, as the board's profile models it."""
+    """Returns how many times longer a call with all buffers takes than one with one, by the board's profile."""
     network = load_network()
     with connect() as board:
         one, many = (DeviceNetwork(board, network, is_one_block=is_one) for is_one in (True, False))
@@ -33,7 +33,7 @@ def main() -> Any:
         profile = board.profile
     first, others = (passes[device.buffers][0] for device in (one, many))
     if not np.array_equal(first.scores, others.scores):
-        sys.exit("The two ways differ.")
+        sys.exit("The results of the two ways differ.")
     weights = many.buffers - one.buffers + 1
     cost = CallCost(profile.number("rpc.call_us") / 1000, profile.number("rpc.buffer_us") / 1000)
     here = {
@@ -50,7 +50,7 @@ def main() -> Any:
     for guess in GUESSES:
         fitted = call_cost(guess)
         text = f"{fitted.base:.2f} ms and {fitted.buffer:.3f} ms a buffer"
-        figures.append(Figure(f"  what {guess} buffers would make of the published", PUBLISHED, text, Clock.MODELLED))
+        figures.append(Figure(f"  published figures explained by {guess} buffers", PUBLISHED, text, Clock.MODELLED))
     show_figures(figures, "Both give the same bytes. Offsets cost nothing, buffers do.")
     return ratio
 

@@ -1,4 +1,4 @@
-"""One call a forward pass, a call a layer, a call an operation: the same bytes, and what the calls cost.
+"""One call per forward pass, per layer, or per operation: the same bytes, and the cost of the calls.
 
 python calls.py [DIRECTORY] draws calls.png into DIRECTORY.
 """
@@ -15,7 +15,7 @@ REPORTS = True
 
 
 def main(output_dir: str = "") -> Any:
-    """Returns, by what a call does: how many calls, and the modelled milliseconds of calls and of the operations."""
+    """Returns, for each way, the number of calls, and the modelled milliseconds of the calls and of the operations."""
     network = load_network()
     with connect() as board:
         device = DeviceNetwork(board, network)
@@ -47,7 +47,7 @@ def main(output_dir: str = "") -> Any:
         bars={name: {part: one[part] for part in ("operations", "calls")} for name, one in found.items()},
     )
     if not is_same:
-        sys.exit("The three ways differ.")
+        sys.exit("The results of the three ways differ.")
     return found
 
 

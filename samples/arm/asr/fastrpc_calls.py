@@ -1,6 +1,6 @@
-"""The forward pass over FastRPC, through its own interface; and a call with one buffer of weights against 21.
+"""The forward pass over FastRPC, through its own interface; and a call with one buffer of weights against one with 21.
 
-The interface is samples/dsp/tdnnf.idl; 'hbrt idl' writes its stub and skeleton. The board is one of its own.
+The interface is samples/dsp/tdnnf.idl; 'hbrt idl' writes its stub and skeleton. It runs on a separate board.
 """
 
 import sys
@@ -32,7 +32,7 @@ LARGEST_L = 1 << 16
 
 
 def best(call: Any, *arguments: Any) -> float:
-    """Microseconds of a call: the shortest mean of some rounds."""
+    """Microseconds per call: the shortest mean over several rounds."""
     times = []
     for _ in range(ROUNDS):
         start = perf_counter()
@@ -43,7 +43,7 @@ def best(call: Any, *arguments: Any) -> float:
 
 
 def main() -> Any:
-    """Returns how many times longer a call with a buffer for each matrix and row takes."""
+    """Returns how many times longer a call with one buffer for each matrix and row takes."""
     network = load_network()
     packed, rows = pack(network), features_of(network, held_out(1)[0])
     features = quantize(rows)
@@ -61,11 +61,11 @@ def main() -> Any:
         each = best(tdnnf.touch_each, given, *parts, output)
     expected = forward_uint8(network, quantized_weights(network), features)
     if not np.array_equal(found.values, expected.values):
-        sys.exit("The forward pass over FastRPC differs from that in numpy.")
+        sys.exit("The forward pass over FastRPC differs from the one in numpy.")
     cost = CallCost(profile.number("rpc.call_us"), profile.number("rpc.buffer_us"))
     many = len(parts)
     figures = [
-        Figure("bytes shared, and copied, by a forward pass", "", f"{shared} and {copied}", Clock.COUNTED),
+        Figure("bytes shared and copied by a forward pass", "", f"{shared} and {copied}", Clock.COUNTED),
         Figure("a call with one buffer of weights", "1800 µs", f"{cost.of(4):.0f} µs", Clock.MODELLED),
         Figure(f"a call with {many}", "", f"{cost.of(3 + many):.0f} µs", Clock.MODELLED),
         Figure("  times", "11.62", f"{cost.of(3 + many) / cost.of(4):.2f}", Clock.MODELLED),
@@ -73,7 +73,7 @@ def main() -> Any:
         Figure(f"a call with {many}", "", f"{each:.1f} µs", Clock.MEASURED),
         Figure("  times", "", f"{each / one:.2f}", Clock.MEASURED),
     ]
-    show_figures(figures, "The forward pass over FastRPC has the same bits as that in numpy.")
+    show_figures(figures, "The forward pass over FastRPC has the same bits as the one in numpy.")
     return each / one
 
 

@@ -1,7 +1,7 @@
-"""The forward pass as Hexagon code, with HVX and four threads: the bits of the native one, and what it executes.
+"""The forward pass as Hexagon code, with HVX and four threads: the same bits as natively, and instruction counts.
 
-QEMU executes it, on a board of its own; the image is samples/dsp/tdnnf_hvx.c. What QEMU counts are instructions and
-packets of all threads, not time; the cycles beside them are those that the native image's op charges.
+QEMU runs it, on a separate board; the image is samples/dsp/tdnnf_hvx.c. QEMU counts instructions and packets of all
+threads, not time; the cycles shown next to them are those charged by the native image's op.
 """
 
 import sys
@@ -59,17 +59,17 @@ def main() -> Any:
     )
     figures = [
         Figure("instructions of all threads", "", f"{instructions:,}", Clock.COUNTED),
-        Figure("  of HVX among them", "", f"{vectors:,}", Clock.COUNTED),
-        Figure("  products for each of HVX", "128 at most", f"{products / vectors:.0f}", Clock.COUNTED),
+        Figure("  HVX instructions among them", "", f"{vectors:,}", Clock.COUNTED),
+        Figure("  products per HVX instruction", "128 at most", f"{products / vectors:.0f}", Clock.COUNTED),
         Figure("packets of all threads", "", f"{packets:,}", Clock.COUNTED),
-        Figure("cycles that the native op charges", "", f"{cycles:,}", Clock.MODELLED),
-        Figure("  packets for each", "", f"{packets / cycles:.2f}", Clock.COUNTED),
+        Figure("cycles charged by the native op", "", f"{cycles:,}", Clock.MODELLED),
+        Figure("  packets per cycle", "", f"{packets / cycles:.2f}", Clock.COUNTED),
         Figure("a forward pass by QEMU, native", "", f"{min(times_ms):.1f}, {native_ms:.1f} ms", Clock.MEASURED),
         Figure("  QEMU is slower by", "", f"{min(times_ms) / native_ms:.0f} times", Clock.MEASURED),
     ]
     show_figures(
         figures,
-        "Both give the same bytes. A packet takes a thread one cycle or more; waits for memory are not counted.",
+        "Both give the same bytes. A packet takes a thread one cycle or more; waiting for memory is not counted.",
     )
     return counts
 

@@ -1,4 +1,4 @@
-"""Requantization by a multiplier and a shift: what each L from 2^8 to 2^16 leaves of the numbers.
+"""Requantization with a multiplier and a shift: the precision left by each L from 2^8 to 2^16.
 
 python multiplier.py [DIRECTORY] draws multiplier.png into DIRECTORY.
 """
@@ -16,7 +16,7 @@ REPORTS = True
 
 
 def main(output_dir: str = "") -> Any:
-    """Returns, by the power of L: the least multiplier, the largest error of an output and the word error rate."""
+    """Returns, by the power of L: the smallest multiplier, the largest output error and the word error rate."""
     network, found = load_network(), {}
     said = held_out(3)
     rows = [features_of(network, one) for one in said]
@@ -38,9 +38,7 @@ def main(output_dir: str = "") -> Any:
             found[power] = {"least_multiplier": least, "error": error, "word_error_rate": rate}
             print(f"  2^{power:<2} {least:9} {error:14.1%} {rate:12.1%}")
     float_rate = word_error_rate([one.words for one in said], [decode(network.scores(one)) for one in expected])
-    print(
-        f"In float {float_rate:.1%} are wrong. L1 is cut to a whole number: below 64 a scale is off by more than 1.5%."
-    )
+    print(f"In float {float_rate:.1%} are wrong. L1 is truncated to an integer: below 64, scales are off by over 1.5%.")
     draw(
         output_dir,
         "multiplier",

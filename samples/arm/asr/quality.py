@@ -1,4 +1,4 @@
-"""What uint8 costs in quality: word error rates of float and of uint8 on two sets of unseen speakers."""
+"""The quality loss of uint8: word error rates of float and of uint8 on two sets of unseen speakers."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from recognizer import (
 )
 
 REPORTS = True
-EACH = 50  # utterances of a voice, of five words
+EACH = 50  # utterances per voice, with five words each
 SETS = {"quiet": ((9.0, 18.0), "+0.15 (aishell-1)"), "noisy": ((3.0, 12.0), "+0.72 (openslr)")}
 
 

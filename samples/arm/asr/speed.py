@@ -26,7 +26,7 @@ REPORTS = True
 
 
 def main() -> Any:
-    """Returns how many times faster recognition is, by network, and C than numpy."""
+    """Returns the speedup of recognition by network, and the speedup of C over numpy."""
     figures, found = [], {}
     said = held_out(1)[:2]
     with connect() as board:

@@ -23,7 +23,7 @@ REPORTS = True
 
 
 def main() -> Any:
-    """Returns the shares by their names."""
+    """Returns the shares by name."""
     figures, found = [], {}
     said = held_out(1)
     with connect() as board:

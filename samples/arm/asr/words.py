@@ -1,7 +1,7 @@
-"""Digits out of WAV files: on the CPU, on the DSP in float, and on the DSP in uint8, with the word error rate of each.
+"""Digits from WAV files: on the CPU, on the DSP in float, and on the DSP in uint8, with the word error rate of each.
 
-python words.py [FILE.wav ...] takes files of 8000 Hz with 16 bits; with none it says the test set of ten synthetic
-speakers into WAV files, and reads those. 'hbrt run asr words' keeps them in the directory of the results.
+python words.py [FILE.wav ...] takes 16-bit files at 8000 Hz; without files, it synthesizes the test set of ten
+synthetic speakers into WAV files, and reads those. 'hbrt run asr words' keeps them in the results directory.
 """
 
 import sys
@@ -30,7 +30,7 @@ REPORTS = True
 
 
 def main(wav_file: str = "", *more: str, output_dir: str = "") -> Any:
-    """Returns the word error rate by where the model ran; None for files of the user's own."""
+    """Returns the word error rate by where the model ran; None for the user's own files."""
     with tempfile.TemporaryDirectory() as gone:
         folder = Path(output_dir or gone, "wav")
         said = [] if wav_file else held_out()
@@ -59,7 +59,7 @@ def main(wav_file: str = "", *more: str, output_dir: str = "") -> Any:
 
 
 def recognized(recordings: list[Any], reject: float) -> dict[str, list[tuple[str, ...]]]:
-    """The words of each recording, by where the model ran; "?" for what is more than ``reject`` from any digit."""
+    """The words of each recording, by where the model ran; "?" for sounds farther than ``reject`` from every digit."""
     network = load_network()
     most = max(len(samples) for samples in recordings) * 100 // RATE + 1
     with connect() as board:

@@ -1,4 +1,4 @@
-"""Turn a picture into NV12, as a camera gives it, on the DSP.
+"""Convert a picture to NV12, as a camera provides it, on the DSP.
 
 python cvt_color.py [PICTURE [DIRECTORY]] writes cvt_color.png into DIRECTORY.
 """
@@ -14,7 +14,7 @@ from arm_client.sample import PICTURE, check, read_picture, write_picture
 
 
 def main(input_file: str = PICTURE, output_dir: str = ".") -> Any:
-    """Returns the rows of Y, and below them the pairs of U and V."""
+    """Returns the rows of Y, followed by the pairs of U and V."""
     picture = read_picture(input_file)
     height, width = picture.shape[:2]
     height, width = height // 2 * 2, width // 2 * 2  # NV12 has even sides

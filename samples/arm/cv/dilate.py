@@ -1,4 +1,4 @@
-"""Widen what is bright in a picture on the DSP.
+"""Widen the bright parts of a picture on the DSP.
 
 python dilate.py [PICTURE [DIRECTORY]] writes dilate.png into DIRECTORY.
 """

@@ -1,4 +1,4 @@
-"""Widen what is dark in a picture on the DSP.
+"""Widen the dark parts of a picture on the DSP.
 
 python erode.py [PICTURE [DIRECTORY]] writes erode.png into DIRECTORY.
 """

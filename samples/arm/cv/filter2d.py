@@ -1,4 +1,4 @@
-"""Sharpen a picture with weights of one's own on the DSP.
+"""Sharpen a picture with custom weights on the DSP.
 
 python filter2d.py [PICTURE [DIRECTORY]] writes filter2d.png into DIRECTORY.
 """
@@ -36,7 +36,7 @@ def main(input_file: str = PICTURE, output_dir: str = ".") -> Any:
     rows, columns = WEIGHTS.shape
     param.kernel = hb.hbVPFilterKernel(columns, rows, hb.HB_VP_IMAGE_TYPE_F32C1, kernel.phyAddr)
     param.pointLocX = param.pointLocY = -1  # the middle
-    param.delta = 0  # memory holds anything
+    param.delta = 0  # memory is not initialized
     param.borderType = hb.HB_VP_BORDER_REPLICATE
 
     ctrl = hb.hbDSPRpcCtrlParam()

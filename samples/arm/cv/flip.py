@@ -1,4 +1,4 @@
-"""Turn a picture from left to right on the DSP.
+"""Mirror a picture left to right on the DSP.
 
 python flip.py [PICTURE [DIRECTORY]] writes flip.png into DIRECTORY.
 """

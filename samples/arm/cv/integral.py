@@ -1,4 +1,4 @@
-"""Sum up all pixels above and to the left of each on the DSP.
+"""Sum all pixels above and to the left of each pixel on the DSP.
 
 python integral.py [PICTURE [DIRECTORY]] writes integral.png into DIRECTORY.
 """

@@ -1,4 +1,4 @@
-"""Remove salt and pepper from a picture on the DSP.
+"""Remove salt-and-pepper noise from a picture on the DSP.
 
 python median_blur.py [PICTURE [DIRECTORY]] writes median_blur.png into DIRECTORY.
 """

@@ -1,4 +1,4 @@
-"""Halve a picture on the DSP.
+"""Halve the size of a picture on the DSP.
 
 python pyr_down.py [PICTURE [DIRECTORY]] writes pyr_down.png into DIRECTORY.
 """

@@ -1,4 +1,4 @@
-"""Double a picture on the DSP.
+"""Double the size of a picture on the DSP.
 
 python pyr_up.py [PICTURE [DIRECTORY]] writes pyr_up.png into DIRECTORY.
 """

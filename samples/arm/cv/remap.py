@@ -1,4 +1,4 @@
-"""Look at a picture through a wave on the DSP.
+"""Distort a picture with a wave on the DSP.
 
 python remap.py [PICTURE [DIRECTORY]] writes remap.png into DIRECTORY.
 """

@@ -1,4 +1,4 @@
-"""Shrink a picture in NV12 on the DSP.
+"""Shrink an NV12 picture on the DSP.
 
 python resize.py [PICTURE [DIRECTORY]] writes resize.png into DIRECTORY.
 """
@@ -17,7 +17,7 @@ WIDTH, HEIGHT = 320, 240
 
 
 def main(input_file: str = PICTURE, output_dir: str = ".") -> Any:
-    """Returns the rows of Y, and below them the pairs of U and V."""
+    """Returns the rows of Y, followed by the pairs of U and V."""
     picture = read_picture(input_file)
     height, width = picture.shape[:2]
     height, width = height // 2 * 2, width // 2 * 2  # NV12 has even sides
@@ -56,7 +56,7 @@ def main(input_file: str = PICTURE, output_dir: str = ".") -> Any:
 
 
 def nv12(picture: Any) -> Any:
-    """The picture as a camera gives it: the rows of Y, then the pairs of U and V."""
+    """The picture as a camera provides it: the rows of Y, then the pairs of U and V."""
     height, width = picture.shape[:2]
     planar = cv2.cvtColor(picture, cv2.COLOR_BGR2YUV_I420)
     pairs = planar[height:].reshape(2, -1).T

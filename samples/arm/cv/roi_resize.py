@@ -1,4 +1,4 @@
-"""Cut regions out of a picture, all to one size, on the DSP.
+"""Cut regions out of a picture, and scale them to one size, on the DSP.
 
 python roi_resize.py [PICTURE [DIRECTORY]] writes roi_resize.png into DIRECTORY.
 """
@@ -36,7 +36,7 @@ def main(input_file: str = PICTURE, output_dir: str = ".") -> Any:
     param.dst.dataPhyAddr = dst.phyAddr
     param.roiPhyAddr = table.phyAddr
     param.roiCount = len(rois)
-    param.dstStep = WIDTH * HEIGHT * 3  # param.dst is the first result; the next one begins so many bytes later
+    param.dstStep = WIDTH * HEIGHT * 3  # param.dst is the first result; the next one starts this many bytes later
     param.interpolation = hb.HB_VP_INTER_LINEAR
 
     ctrl = hb.hbDSPRpcCtrlParam()
@@ -55,7 +55,7 @@ def main(input_file: str = PICTURE, output_dir: str = ".") -> Any:
 
 
 def regions(width: int, height: int) -> Any:
-    """Left, top, right and bottom, all four inside: the quarters of the picture, and its middle."""
+    """Left, top, right and bottom, all inclusive: the quarters of the picture, and its middle."""
     x, y, right, bottom = width // 2, height // 2, width - 1, height - 1
     quarters = [(0, 0, x, y), (x, 0, right, y), (0, y, x, bottom), (x, y, right, bottom)]
     return np.array([*quarters, (width // 4, height // 4, width * 3 // 4, height * 3 // 4)], np.int32)

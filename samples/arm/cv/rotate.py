@@ -1,4 +1,4 @@
-"""Turn a picture a quarter clockwise on the DSP.
+"""Rotate a picture by 90 degrees clockwise on the DSP.
 
 python rotate.py [PICTURE [DIRECTORY]] writes rotate.png into DIRECTORY.
 """

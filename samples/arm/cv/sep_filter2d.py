@@ -39,7 +39,7 @@ def main(input_file: str = PICTURE, output_dir: str = ".") -> Any:
     param.kernelX = hb.hbVPFilterKernel(ALONG_X.size, 1, hb.HB_VP_IMAGE_TYPE_F32C1, kernel_x.phyAddr)
     param.kernelY = hb.hbVPFilterKernel(1, ALONG_Y.size, hb.HB_VP_IMAGE_TYPE_F32C1, kernel_y.phyAddr)
     param.pointLocX = param.pointLocY = -1  # the middle
-    param.delta = 0  # memory holds anything
+    param.delta = 0  # memory is not initialized
     param.borderType = hb.HB_VP_BORDER_REPLICATE
 
     ctrl = hb.hbDSPRpcCtrlParam()

@@ -1,4 +1,4 @@
-"""Take the derivative of a picture along its rows on the DSP.
+"""Compute the derivative of a picture along its rows on the DSP.
 
 python sobel.py [PICTURE [DIRECTORY]] writes sobel.png into DIRECTORY.
 """

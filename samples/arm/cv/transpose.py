@@ -1,4 +1,4 @@
-"""Make the rows of a picture its columns on the DSP.
+"""Swap the rows and columns of a picture on the DSP.
 
 python transpose.py [PICTURE [DIRECTORY]] writes transpose.png into DIRECTORY.
 """

@@ -1,4 +1,4 @@
-"""Turn and shrink a picture about its middle on the DSP.
+"""Rotate and shrink a picture around its center on the DSP.
 
 python warp_affine.py [PICTURE [DIRECTORY]] writes warp_affine.png into DIRECTORY.
 """
@@ -53,7 +53,7 @@ def main(input_file: str = PICTURE, output_dir: str = ".") -> Any:
 
 
 def matrix(width: int, height: int) -> Any:
-    """(2, 3): takes a point of the picture to where it goes."""
+    """(2, 3): maps a point of the picture to the result."""
     return cv2.getRotationMatrix2D((width / 2, height / 2), DEGREES, SCALE)
 
 

@@ -1,4 +1,4 @@
-"""Look at the road of a picture from above on the DSP.
+"""View the road of a picture from above on the DSP.
 
 python warp_perspective.py [PICTURE [DIRECTORY]] writes warp_perspective.png into DIRECTORY.
 """
@@ -51,7 +51,7 @@ def main(input_file: str = PICTURE, output_dir: str = ".") -> Any:
 
 
 def matrix(width: int, height: int) -> Any:
-    """(3, 3): takes a point of the result to where it comes from."""
+    """(3, 3): maps a point of the result to the picture."""
     road = np.array([[0.42, 0.6], [0.58, 0.6], [1.0, 1.0], [0.0, 1.0]], np.float32)
     square = np.array([[0, 0], [1, 0], [1, 1], [0, 1]], np.float32)
     size = np.array([width, height], np.float32)

@@ -1,9 +1,9 @@
-"""A layer for an operator that ONNX lacks, computed by its own op on the DSP.
+"""A layer for an operator that ONNX lacks, computed by a custom op on the DSP.
 
 python custom_layer.py [IMAGE] runs on a private board with IMAGE, or with samples/dsp/layer_image.py.
 
-The model ends in BestOfRows: for each row of scores the best column and its value. A layer runs that node: it hands the
-physical addresses of its tensors to the op at 0x1000 of the image. All that comes before stays in one piece in
+The model ends in BestOfRows: the best column and its value for each row of scores. A layer runs that node: it passes
+the physical addresses of its tensors to the image's op at 0x1000. Everything before it stays in one piece in
 onnxruntime.
 """
 
@@ -40,14 +40,14 @@ class BestOfRows(DspLayer):
     """(..., columns) float32 -> (..., 2): the column of the largest value, and that value."""
 
     def InferShape(self, bottom: Sequence[TensorType | None]) -> Sequence[TensorType]:
-        """The last dimension becomes 2; onnxruntime has to know, since it does not know the operator."""
+        """The last dimension becomes 2; tell onnxruntime, which does not know the operator."""
         scores = bottom[0]
         if scores is None or scores.shape is None or scores.dtype != np.float32:
-            raise ValueError(f"BestOfRows takes float32 of a known rank, not {scores}.")
+            raise ValueError(f"BestOfRows needs float32 of a known rank, got {scores}.")
         return [TensorType((*scores.shape[:-1], 2), scores.dtype)]
 
     def Forward(self, bottom: list[NDArray], top: list[NDArray], ctrl: hb.hbDNNInferCtrlParam) -> int:
-        """One remote call for all rows; inputs and outputs are in device memory already."""
+        """One remote call for all rows; inputs and outputs are already in device memory."""
         columns = bottom[0].Shape()[-1]
         block = self.block("parameters", ctypes.sizeof(BestOfRowsParam))
         param = BestOfRowsParam.from_buffer(block.view())

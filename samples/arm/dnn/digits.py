@@ -1,10 +1,10 @@
-"""Handwritten digits by a small trained net, as a float model and as an int8 one.
+"""Handwritten digits with a small trained network, as a float model and as an int8 one.
 
 python digits.py [DIRECTORY] takes the models and the test images from DIRECTORY, or from samples/dnn.
 
-One call loads both models. The float model takes and gives real numbers. The int8 model's tensors are S8 with a scale
-and a zero point: the program quantizes what it gives and dequantizes what it gets. samples/dnn/train_digits.py made the
-files.
+One call loads both models. The float model's inputs and outputs are real numbers. The int8 model's tensors are S8 with
+a scale and a zero point: the program quantizes its inputs and dequantizes its outputs. samples/dnn/train_digits.py made
+the files.
 """
 
 import sys
@@ -21,7 +21,7 @@ NAMES = ("digits_float", "digits_int8")
 
 
 def main(directory: str = str(FOLDER)) -> dict[str, Any]:
-    """Prints how many images each model knows; returns the digits that it takes them for, and the labels."""
+    """Prints how many images each model recognizes; returns the recognized digits, and the labels."""
     files = [f"{directory}/{name}.onnx" for name in NAMES]
     held = np.load(f"{directory}/digits_test.npz")
     images, labels = (held["images"] / 16).astype(np.float32), held["labels"]
@@ -73,7 +73,7 @@ def values(tensor: hb.hbDNNTensor, shape: tuple[int, ...]) -> Any:
 
 
 def quantize(real: Any, properties: hb.hbDNNTensorProperties) -> Any:
-    """Real numbers as the tensor stores them: x / scale + zero point, rounded to the nearest even."""
+    """Real numbers as stored in the tensor: x / scale + zero point, rounded to nearest even."""
     if properties.quantiType == hb.hbDNNQuantiType.NONE:
         return real
     scale, zero = properties.scale.scaleData[0], properties.scale.zeroPointData[0]
@@ -81,7 +81,7 @@ def quantize(real: Any, properties: hb.hbDNNTensorProperties) -> Any:
 
 
 def dequantize(stored: Any, properties: hb.hbDNNTensorProperties) -> Any:
-    """Real numbers of stored ones: (y - zero point) * scale."""
+    """Real numbers from stored ones: (y - zero point) * scale."""
     if properties.quantiType == hb.hbDNNQuantiType.NONE:
         return stored
     scale, zero = properties.scale.scaleData[0], properties.scale.zeroPointData[0]

@@ -1,11 +1,11 @@
-"""MobileNetV1 on a picture in NV12, its softmax on the DSP: what a model of this size takes.
+"""MobileNetV1 on an NV12 picture, with its softmax on the DSP: the cost of a model of this size.
 
 python mobilenetv1.py [MODEL [PICTURE]]
 
-MODEL is an ONNX file whose description (a YAML file beside it) says that it takes NV12; its five likeliest classes are
+MODEL is an ONNX file whose description (a YAML file next to it) declares an NV12 input; its five likeliest classes are
 shown. Without one, samples/dnn/build_mobilenet.py builds MobileNetV1 with random weights into the user's cache, once:
-it has the size and the speed but knows no classes, for which see digits.py. PICTURE is any file that OpenCV reads.
-HB_DNN_ENABLE_DSP=1 makes the runtime load its DSP plugin, which takes Softmax over.
+it has the real size and speed but knows no classes (for those see digits.py). PICTURE is any file that OpenCV reads.
+HB_DNN_ENABLE_DSP=1 makes the runtime load its DSP plugin, which takes over Softmax.
 """
 
 import contextlib
@@ -29,19 +29,19 @@ BUILDER = SAMPLES / "dnn" / "build_mobilenet.py"
 
 
 def main(model_file: str = "", image_file: str = PICTURE) -> Any:
-    """Prints the five likeliest classes of a model that was named; returns the score of every class."""
+    """Prints the five likeliest classes of a given model; returns the score of every class."""
     picture = read_picture(image_file)
     file = model_file or str(built())
 
     os.environ["HB_DNN_ENABLE_DSP"] = "1"  # read when the first model is loaded
-    with contextlib.ExitStack() as held:  # what is held is released in reverse, also when a call fails
+    with contextlib.ExitStack() as held:  # resources are released in reverse order, also if a call fails
         name, scores = classify(file, picture, held)
     print("\n".join(report(f"{name} on {Path(image_file).name}", scores, is_random=not model_file)))
     return scores
 
 
 def classify(file: str, picture: Any, held: contextlib.ExitStack) -> tuple[str, Any]:
-    """The name of a model and its scores for a picture; what it takes is released by ``held``."""
+    """The name of a model and its scores for a picture; ``held`` releases what was acquired."""
     packed, model = hb.hbPackedDNNHandle_t(), hb.hbDNNHandle_t()
     names: list[str] = []
     check(hb.hbDNNInitializeFromFiles(packed, [file], 1), "hbDNNInitializeFromFiles")
@@ -57,7 +57,7 @@ def classify(file: str, picture: Any, held: contextlib.ExitStack) -> tuple[str, 
         check(hb.hbSysAllocMem(tensor.sysMem[0], tensor.properties.alignedByteSize), "hbSysAllocMem")
         held.callback(lambda memory: check(hb.hbSysFreeMem(memory), "hbSysFreeMem"), tensor.sysMem[0])
 
-    # NV12 tensors are NCHW: rows are dimension 2, columns 3, and a row in memory is as long as alignedShape says.
+    # NV12 tensors are NCHW: dimension 2 is rows, 3 is columns, and a row in memory is as long as alignedShape says.
     height, width = data.properties.validShape.dimensionSize[2:4]
     stride = data.properties.alignedShape.dimensionSize[3]
     rows = data.sysMem[0].array(np.uint8, (height * 3 // 2, stride))
@@ -73,7 +73,7 @@ def classify(file: str, picture: Any, held: contextlib.ExitStack) -> tuple[str, 
 
 
 def report(what: str, scores: Any, *, is_random: bool = False) -> list[str]:
-    """Lines for the reader; percent only for what a softmax made: a model may hand out its logits instead."""
+    """Lines for the reader; percentages only after a softmax: a model may return its logits instead."""
     is_softmax = bool(scores.min() >= 0 and abs(scores.sum() - 1) < 1e-3)
     shown = "class {}, {:.2%}" if is_softmax else "class {}, score {:.4f}"
     ended = "softmax on the DSP" if is_softmax else "its output is not a softmax's"
@@ -85,9 +85,9 @@ def report(what: str, scores: Any, *, is_random: bool = False) -> list[str]:
 
 
 def built() -> Path:
-    """MobileNetV1 in the user's cache, built when it is not there; a changed builder builds it again."""
+    """MobileNetV1 in the user's cache, built if it does not exist; a changed builder rebuilds it."""
     if not BUILDER.is_file():
-        sys.exit(f"There is no {BUILDER}, which builds the model: name one, as in python mobilenetv1.py MODEL.")
+        sys.exit(f"{BUILDER}, which builds the model, does not exist: name a model, as in python mobilenetv1.py MODEL.")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hbrt"
     folder = cache / f"mobilenetv1-{hashlib.sha256(BUILDER.read_bytes()).hexdigest()[:12]}"
     if not folder.is_dir():
@@ -97,7 +97,7 @@ def built() -> Path:
             try:
                 (Path(unfinished) / "whole").rename(folder)
             except OSError:
-                if not folder.is_dir():  # else another process was faster
+                if not folder.is_dir():  # otherwise another process was faster
                     raise
     return folder / "mobilenetv1.onnx"
 
@@ -111,10 +111,10 @@ def nv12(picture: Any) -> Any:
 
 
 def expect(tensor: Any, wanted: int, what: str) -> None:
-    """Ends the program when a tensor is of another type than it handles."""
+    """End the program if a tensor has a type that it does not handle."""
     if tensor.properties.tensorType != wanted:
         found, needed = hb.hbDNNDataType(tensor.properties.tensorType).name, hb.hbDNNDataType(wanted).name
-        sys.exit(f"{what} is {found}; this program takes {needed}: see the YAML beside the model.")
+        sys.exit(f"{what} is {found}; this program needs {needed}: see the YAML next to the model.")
 
 
 if __name__ == "__main__":

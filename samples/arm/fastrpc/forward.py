@@ -1,4 +1,4 @@
-"""A network on the DSP by FastRPC: a call and a buffer of weights for each layer, against one call and one buffer.
+"""A network on the DSP over FastRPC: one call and one buffer of weights per layer, against one call and one buffer.
 
 python forward.py [DIRECTORY] writes forward.npy into DIRECTORY. The board has the image samples/dsp/fastrpc_image.py.
 """
@@ -19,13 +19,13 @@ FORWARD = 0x02030100  # method 2, three input buffers, one output buffer
 
 
 def check(code: int, call: str) -> None:
-    """End the program with the sentence of a call that failed."""
+    """End the program with the message of a failed call."""
     if code:
         sys.exit(f"{call} returned {code}: {frpc.last_error()}")
 
 
 def shared(size: int) -> tuple[int, "np.ndarray[Any, Any]"]:
-    """Address and bytes of shared memory: what lies in it is not copied."""
+    """Address and bytes of shared memory, whose contents are not copied."""
     address = frpc.rpcmem_alloc(frpc.RPCMEM_HEAP_ID_SYSTEM, frpc.RPCMEM_DEFAULT_FLAGS, size)
     if not address:
         sys.exit(f"rpcmem_alloc: {frpc.last_error()}")

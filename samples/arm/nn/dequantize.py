@@ -1,9 +1,9 @@
-"""Turn the int8 output of a model back into float32 on the DSP.
+"""Convert the int8 output of a model back to float32 on the DSP.
 
 python dequantize.py [DIRECTORY] writes dequantize.npy into DIRECTORY.
 
-The result lies in cached memory, which suits results that the CPU reads often. The DSP writes DDR, so the program
-drops the CPU's stale copy with hbSysFlushMem before it reads.
+The result is in cached memory, which suits results that the CPU reads often. The DSP writes DDR, so the program drops
+the CPU's stale copy with hbSysFlushMem before it reads.
 """
 
 import ctypes
@@ -27,7 +27,7 @@ def main(output_dir: str = ".") -> Any:
     check(hb.hbSysAllocMem(block, ctypes.sizeof(hb.hbDSPDequantizeParam)), "hbSysAllocMem")
     src.array(np.int8)[:] = QUANTIZED
 
-    block.view()[:] = bytes(block.memSize)  # a board's new memory holds what was there before
+    block.view()[:] = bytes(block.memSize)  # new memory of a board keeps its old contents
     param = hb.hbDSPDequantizeParam.from_buffer(block.view())
     param.input = src.phyAddr  # the DSP cannot follow virAddr
     param.set_shape(QUANTIZED.shape)

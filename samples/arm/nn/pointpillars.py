@@ -1,11 +1,11 @@
 """PointPillars pre-processing of a LiDAR scan on the DSP.
 
 python pointpillars.py [SCAN.bin [DIRECTORY]] writes three files into DIRECTORY: pointpillars_features.npy,
-pointpillars_coordinates.npy, and pointpillars.png, which shows the scan beside its pillars.
+pointpillars_coordinates.npy, and pointpillars.png, which shows the scan next to its pillars.
 
-A scan is a KITTI file: float32 x, y, z and intensity. Without one, the program makes its own.
-The DSP finds the cell of each point and quantizes its numbers. The CPU puts the points into pillars. The DSP then makes
-one plane of each number: features 1x4x40000x20 int8, coordinates 1x1x40000x4 int32.
+A scan is a KITTI file: float32 x, y, z and intensity. Without one, the program generates its own.
+The DSP finds the cell of each point and quantizes its numbers. The CPU sorts the points into pillars. The DSP then
+makes one plane per number: features 1x4x40000x20 int8, coordinates 1x1x40000x4 int32.
 """
 
 import ctypes
@@ -32,7 +32,7 @@ def main(points_file: str = "", output_dir: str = ".") -> Pillars:
     check(hb.hbSysAllocMem(coordinates, config.max_voxels * 4 * 4), "hbSysAllocMem")
     check(hb.hbSysAllocMem(block, ctypes.sizeof(hb.hbDSPPointCloudParam)), "hbSysAllocMem")
     src.array(np.float32, points.shape)[:] = points
-    for mem in (places, features):  # the DSP writes what there is; a board's new memory holds what was there before
+    for mem in (places, features):  # the DSP writes only existing points; new memory of a board keeps its old contents
         mem.view()[:] = bytes(mem.memSize)
 
     # Step 1, DSP: the cell and the quantized numbers of every point.
@@ -45,7 +45,7 @@ def main(points_file: str = "", output_dir: str = ".") -> Pillars:
     words_of_points = words.array(np.int32, (len(points), config.dims - 2))
     voxeliser.add_words(words_of_points, places.array(np.int8, (config.places, config.dims)))
 
-    # Step 3, DSP: one plane of each number.
+    # Step 3, DSP: one plane per number.
     param = config.param(hb.POINTCLOUD_TRANSPOSE, input=places.phyAddr, voxel_count=voxeliser.count)
     block.view()[:] = bytes(param)
     call(block, features)

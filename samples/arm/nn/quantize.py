@@ -30,7 +30,7 @@ def main(output_dir: str = ".") -> Any:
     scales.array(np.float32)[:] = SCALES
     zero_points.array(np.int32)[:] = ZERO_POINTS
 
-    block.view()[:] = bytes(block.memSize)  # a board's new memory holds what was there before
+    block.view()[:] = bytes(block.memSize)  # new memory of a board keeps its old contents
     param = hb.hbDSPQuantizeParam.from_buffer(block.view())
     param.input = src.phyAddr  # the DSP cannot follow virAddr
     param.set_shape(IMAGE.shape)

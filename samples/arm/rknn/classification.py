@@ -1,7 +1,7 @@
-"""Handwritten digits: a float model becomes one of int8 for an RK3588, is exported, and run by the run time's names.
+"""Handwritten digits: convert a float model to int8 for an RK3588, export it, and run it with the runtime's API.
 
 python classification.py [DIRECTORY] takes the model and the test images from DIRECTORY, or from samples/dnn. The
-toolkit (rknn.api) quantizes by the first images; RKNNLite (rknnlite.api) is what a program on the board has.
+toolkit (rknn.api) quantizes with the first images; RKNNLite (rknnlite.api) is the API that a program on the board has.
 """
 
 import sys
@@ -20,7 +20,7 @@ REPORTS = True
 
 
 def main(directory: str = str(FOLDER)) -> dict[str, Any]:
-    """Prints how many images the model knows; returns the digits that it takes them for, and the labels."""
+    """Prints how many images the model recognizes; returns the recognized digits, and the labels."""
     held = np.load(f"{directory}/digits_test.npz")
     images, labels = held["images"][..., None].astype(np.float32), held["labels"]
     with tempfile.TemporaryDirectory() as folder:
@@ -43,7 +43,7 @@ def main(directory: str = str(FOLDER)) -> dict[str, Any]:
 
 
 def convert(onnx: str, samples: Any, folder: Path, rknn_file: str) -> None:
-    """Quantize the model by some images, (n, H, W, C), and write it."""
+    """Quantize the model with some images, (n, H, W, C), and write it."""
     names = []
     for at, sample in enumerate(samples):
         names.append(f"{at}.npy")
@@ -58,7 +58,7 @@ def convert(onnx: str, samples: Any, folder: Path, rknn_file: str) -> None:
 
 
 def good(status: int, call: str) -> None:
-    """Stop at a call that failed: it has said why."""
+    """Stop if a call failed: it has printed the reason."""
     if status:
         sys.exit(f"{call} failed.")
 

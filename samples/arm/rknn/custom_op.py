@@ -1,6 +1,6 @@
 """A model with an op that ONNX does not have: a Python class computes it in the toolkit.
 
-python custom_op.py builds a model of a convolution and a cstSwish, converts and runs it.
+python custom_op.py builds a model with a convolution and a cstSwish, converts it and runs it.
 """
 
 import sys
@@ -22,26 +22,26 @@ REPORTS = True
 
 
 class CstSwish:
-    """x * sigmoid(beta * x). Names of methods and of their parameters are fixed."""
+    """x * sigmoid(beta * x). The names of the methods and their parameters are fixed."""
 
     op_type = "cstSwish"
 
     def shape_infer(self, node: Any, in_shapes: Any, in_dtypes: Any) -> Any:
-        """Shapes and types of the outputs: those of the input."""
+        """Shapes and types of the outputs: the same as the input's."""
         return in_shapes.copy(), in_dtypes.copy()
 
     def compute(self, node: Any, inputs: Any) -> Any:
-        """The outputs; inputs are NCHW, whatever the program feeds."""
+        """The outputs; inputs are NCHW, whatever the program passes."""
         return [swish(inputs[0], get_node_attr(node, "beta"))]
 
 
 def swish(x: Any, beta: float) -> Any:
-    """What the op computes."""
+    """The op's function."""
     return (x / (1 + np.exp(-beta * x))).astype(np.float32)
 
 
 def main() -> Any:
-    """Returns what the model makes of X."""
+    """Returns the model's outputs for X."""
     rknn = RKNN()
     rknn.config(target_platform="rk3566")
     good(rknn.reg_custom_op(CstSwish()), "reg_custom_op")  # between config and load_onnx
@@ -59,7 +59,7 @@ def main() -> Any:
 
 
 def model() -> onnx.ModelProto:
-    """A convolution by point, and the op."""
+    """A pointwise convolution, and the op."""
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["c"]),
         helper.make_node("cstSwish", ["c"], ["y"], domain="own", beta=BETA),
@@ -77,7 +77,7 @@ def model() -> onnx.ModelProto:
 
 
 def good(status: int, call: str) -> None:
-    """Stop at a call that failed: it has said why."""
+    """Stop if a call failed: it has printed the reason."""
     if status:
         sys.exit(f"{call} failed.")
 

@@ -1,6 +1,6 @@
 """A model with an op that ONNX does not have: callbacks in C compute it on the board.
 
-python custom_op_c.py writes a model with a cstSwish, compiles samples/c/rknn_custom_op.c by hbrt cc, and runs it.
+python custom_op_c.py writes a model with a cstSwish, compiles samples/c/rknn_custom_op.c with hbrt cc, and runs it.
 """
 
 import os
@@ -24,12 +24,12 @@ REPORTS = True
 
 
 class CstSwish:
-    """What the toolkit converts the model by."""
+    """The class that the toolkit needs to convert the model."""
 
     op_type = "cstSwish"
 
     def shape_infer(self, node: Any, in_shapes: Any, in_dtypes: Any) -> Any:
-        """Shapes and types of the outputs: those of the input."""
+        """Shapes and types of the outputs: the same as the input's."""
         return in_shapes.copy(), in_dtypes.copy()
 
     def compute(self, node: Any, inputs: Any) -> Any:
@@ -39,13 +39,13 @@ class CstSwish:
 
 
 def main() -> Any:
-    """Returns what the program in C prints; the sum of channels goes through the op."""
+    """Returns what the C program prints; the sum of channels goes through the op."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         onnx.save(model(), folder / "swish.onnx")
         convert(folder)
         run("-m", "hbrt", "cc", str(samples_dir() / "c" / "rknn_custom_op.c"), "-o", str(folder / "program"))
-        # A home of its own: rknn_init then starts a private board of the model's chip.
+        # Use a separate home, so rknn_init starts a private board with the model's chip.
         outer = {name: value for name, value in os.environ.items() if not name.startswith("HBRT_")}
         answer = subprocess.run(
             [folder / "program", folder / "swish.rknn"],
@@ -55,7 +55,7 @@ def main() -> Any:
             text=True,
         )
     if answer.returncode:
-        sys.exit(f"The program ended with {answer.returncode}. {answer.stderr}")
+        sys.exit(f"The program exited with code {answer.returncode}. {answer.stderr}")
     found = np.array(answer.stdout.split(), np.float32)
     print(f"cstSwish in C: {found.size} numbers from {found.min():.3f} to {found.max():.3f}")
     return found
@@ -73,7 +73,7 @@ def convert(folder: Path) -> None:
 
 
 def model() -> onnx.ModelProto:
-    """A convolution by point that adds the channels, and the op."""
+    """A pointwise convolution that adds the channels, and the op."""
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["c"]),
         helper.make_node("cstSwish", ["c"], ["y"], domain="own", beta=BETA),
@@ -91,13 +91,13 @@ def model() -> onnx.ModelProto:
 
 
 def run(*arguments: str) -> None:
-    """Run this Python, to its good end."""
+    """Run this Python; it must succeed."""
     if subprocess.run([sys.executable, *arguments], check=False).returncode:
         sys.exit(f"{' '.join(arguments)} failed.")
 
 
 def good(status: int, call: str) -> None:
-    """Stop at a call that failed: it has said why."""
+    """Stop if a call failed: it has printed the reason."""
     if status:
         sys.exit(f"{call} failed.")
 

@@ -1,6 +1,6 @@
-"""One model file for pictures of three sizes: dynamic_input names the shapes that it may be run with.
+"""One model file for pictures of three sizes: dynamic_input lists the shapes that it can run with.
 
-python dynamic_shape.py builds a convolution with a mean over the picture, and runs it with each size.
+python dynamic_shape.py builds a convolution followed by the mean over the picture, and runs it with each size.
 """
 
 import sys
@@ -21,7 +21,7 @@ REPORTS = True
 
 
 def main() -> dict[str, Any]:
-    """Returns what the model makes of a picture of each size, and the pictures."""
+    """Returns the model's output for a picture of each size, and the pictures."""
     rknn = RKNN()
     rknn.config(target_platform="rk3588", dynamic_input=[[shape] for shape in SHAPES])
     with tempfile.TemporaryDirectory() as folder:
@@ -59,7 +59,7 @@ def model() -> onnx.ModelProto:
 
 
 def good(status: int, call: str) -> None:
-    """Stop at a call that failed: it has said why."""
+    """Stop if a call failed: it has printed the reason."""
     if status:
         sys.exit(f"{call} failed.")
 

@@ -1,7 +1,7 @@
-"""Six images a run on the three NPU cores of an RK3588: rknn_batch_size.
+"""Six images per run on the three NPU cores of an RK3588: rknn_batch_size.
 
 python multi_batch.py [DIRECTORY] takes the float model of the digits and the test images from DIRECTORY, or from
-samples/dnn. The images lie one behind the other along the first dimension, and so do the results.
+samples/dnn. The images are concatenated along the first dimension, and so are the results.
 """
 
 import sys
@@ -18,7 +18,7 @@ REPORTS = True
 
 
 def main(directory: str = str(FOLDER)) -> dict[str, Any]:
-    """Prints how many images the model knows; returns the digits that it takes them for, and the labels."""
+    """Prints how many images the model recognizes; returns the recognized digits, and the labels."""
     held = np.load(f"{directory}/digits_test.npz")
     images, labels = held["images"][..., None].astype(np.float32), held["labels"]
     rknn = RKNN()
@@ -34,12 +34,12 @@ def main(directory: str = str(FOLDER)) -> dict[str, Any]:
         found += outputs[0].argmax(1).tolist()
     rknn.release()
     right = int((np.array(found) == labels[: len(found)]).sum())
-    print(f"{BATCH} images a run: {right} of {len(found)} right ({right / len(found):.2%})")
+    print(f"{BATCH} images per run: {right} of {len(found)} right ({right / len(found):.2%})")
     return {"found": np.array(found), "labels": labels[: len(found)]}
 
 
 def good(status: int, call: str) -> None:
-    """Stop at a call that failed: it has said why."""
+    """Stop if a call failed: it has printed the reason."""
     if status:
         sys.exit(f"{call} failed.")
 

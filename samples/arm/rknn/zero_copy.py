@@ -1,7 +1,7 @@
-"""Handwritten digits by the zero-copy API: inputs and outputs lie in memory of the board, where the NPU uses them.
+"""Handwritten digits with the zero-copy API: inputs and outputs are in board memory, where the NPU uses them.
 
 python zero_copy.py [DIRECTORY] takes the float model of the digits and the test images from DIRECTORY, or from
-samples/dnn. The program has the C names of the run time (rknn_api); a C program calls the same ones in the same order.
+samples/dnn. The program uses the C names of the runtime (rknn_api); a C program makes the same calls in the same order.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ REPORTS = True
 
 
 def main(directory: str = str(FOLDER)) -> dict[str, Any]:
-    """Prints how many images the model knows; returns the digits that it takes them for, and the labels."""
+    """Prints how many images the model recognizes; returns the recognized digits, and the labels."""
     held = np.load(f"{directory}/digits_test.npz")
     images, labels = held["images"].astype(np.uint8), held["labels"]
     context = rk.rknn_context()
@@ -37,7 +37,7 @@ def main(directory: str = str(FOLDER)) -> dict[str, Any]:
     for mem, attr in zip(mems, (image, logits), strict=True):
         good(rk.rknn_set_io_mem(context, mem, attr), "rknn_set_io_mem")
 
-    rows = mems[0].array(np.uint8, (8, image.w_stride))  # a row has 8 pixels, and what pads it
+    rows = mems[0].array(np.uint8, (8, image.w_stride))  # a row has 8 pixels plus padding
     scores = mems[1].array(np.float32)
     found = []
     for one in images:
@@ -49,12 +49,12 @@ def main(directory: str = str(FOLDER)) -> dict[str, Any]:
     good(rk.rknn_destroy(context), "rknn_destroy")
 
     right = int((np.array(found) == labels).sum())
-    print(f"in memory of the board: {right} of {len(labels)} right ({right / len(labels):.2%})")
+    print(f"in board memory: {right} of {len(labels)} right ({right / len(labels):.2%})")
     return {"found": np.array(found), "labels": labels}
 
 
 def convert(onnx: str, rknn_file: str) -> None:
-    """Write the model for an RK3588, of real numbers."""
+    """Write the model for an RK3588, unquantized."""
     rknn = RKNN()
     rknn.config(mean_values=[[0]], std_values=[[16]], target_platform="rk3588")
     good(rknn.load_onnx(onnx), "load_onnx")
@@ -64,7 +64,7 @@ def convert(onnx: str, rknn_file: str) -> None:
 
 
 def memory(context: rk.rknn_context, size: int) -> rk.rknn_tensor_mem:
-    """Memory of the board."""
+    """Board memory."""
     mem = rk.rknn_create_mem(context, size)
     if mem is None:
         sys.exit("rknn_create_mem failed.")
@@ -72,7 +72,7 @@ def memory(context: rk.rknn_context, size: int) -> rk.rknn_tensor_mem:
 
 
 def good(status: int, call: str) -> None:
-    """Stop at a call that failed: it has said why."""
+    """Stop if a call failed: it has printed the reason."""
     if status:
         sys.exit(f"{call} failed.")
 

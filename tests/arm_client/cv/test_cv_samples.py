@@ -182,7 +182,7 @@ def test_what_the_images_own_op_refuses(dsp_board: Board) -> None:
             dsp_board.call(0x1800, CvParam(src=src, dst=dst), None)
         assert why in caught.value.text
         assert len(caught.value.text.splitlines()) == 1
-    with pytest.raises(OpFailedError, match="The input block has 56 bytes: give 112, src and dst"):
+    with pytest.raises(OpFailedError, match="The input block has 56 bytes, not 112, for src and dst"):
         dsp_board.call(0x1800, gray, None)
 
 

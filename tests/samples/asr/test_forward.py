@@ -90,13 +90,13 @@ def test_an_l_that_loses_the_numbers_fails_with_the_operation(
 
 
 def test_more_rows_than_were_allocated_are_refused(asr_board: Board, network: Network, rows: np.ndarray) -> None:
-    with pytest.raises(CallerError, match="allocate with more most_frames"):
+    with pytest.raises(CallerError, match="allocate with a larger most_frames"):
         DeviceNetwork(asr_board, network, most_frames=10)(rows)
 
 
 @pytest.mark.parametrize("shape", [(128,), (40, 120), (40, 256)])
 def test_features_of_another_shape_are_refused(asr_board: Board, network: Network, shape: tuple[int, ...]) -> None:
-    with pytest.raises(CallerError, match="a row has 128 numbers"):
+    with pytest.raises(CallerError, match="a row must have 128 numbers"):
         DeviceNetwork(asr_board, network)(np.zeros(shape, np.float32))
 
 

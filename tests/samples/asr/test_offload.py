@@ -27,5 +27,5 @@ def test_both_published_figures_give_the_cost_of_a_call_by_the_buffers_that_ther
 
 @pytest.mark.parametrize("buffers", [1, 43])
 def test_so_few_buffers_cannot_explain_the_figures(buffers: int) -> None:
-    with pytest.raises(ValueError, match="it takes 44 or more"):
+    with pytest.raises(ValueError, match="at least 44 are needed"):
         call_cost(buffers)

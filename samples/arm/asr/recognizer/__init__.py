@@ -1,4 +1,4 @@
-"""A speech recognizer of digits, whose acoustic model runs on the DSP: from samples to words, and each step between."""
+"""A digit recognizer whose acoustic model runs on the DSP: from samples to words, with every step between."""
 
 from __future__ import annotations
 

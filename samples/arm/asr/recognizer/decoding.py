@@ -12,23 +12,23 @@ from numpy.typing import NDArray
 from recognizer.speech import PHONE_NAMES, PRONUNCIATIONS, WORDS
 
 STATES: Final = 3
-"""States of a sound: it lasts as many frames at least."""
+"""States per sound: it lasts at least this many frames."""
 WORD_COST: Final = 6.0
-"""What a further word costs, as a logarithm."""
+"""The cost of another word, as a logarithm."""
 REJECTED: Final = "?"
 REJECT: Final = 1.1
-"""Keeps 97 of 100 digits, and rejects 6 of 10 words of other sounds, and 8 of 10 that are heard in noise."""
+"""Keeps 97 of 100 digits, and rejects 6 of 10 words made of other sounds, and 8 of 10 words heard in pure noise."""
 STAY: Final = float(np.log(0.7))
 MOVE: Final = float(np.log(0.3))
 
 
 class Graph(NamedTuple):
-    """States of all words, one word behind the other; the last one is silence.
+    """States of all words, one word after the other; the last word is silence.
 
     Attributes:
         sounds: (states,) index of the sound that each state scores.
-        firsts: (words,) the state in which each begins.
-        lasts: (words,) the state in which each ends.
+        firsts: (words,) the first state of each.
+        lasts: (words,) the last state of each.
     """
 
     sounds: NDArray[np.int64]
@@ -49,8 +49,8 @@ def decode(scores: NDArray[np.floating], reject: float = np.inf) -> tuple[str, .
     """The most likely words (Viterbi).
 
     Args:
-        scores: (frames, sounds) logarithms of likelihoods, up to a number of each frame.
-        reject: A word is REJECTED when its sounds score that much less than the best ones, in the mean of its frames.
+        scores: (frames, sounds) log likelihoods, up to a constant per frame.
+        reject: A word is REJECTED if its sounds score this much less than the best ones, averaged over its frames.
     """
     states = graph()
     count, silence = len(states.sounds), len(WORDS)
@@ -87,7 +87,7 @@ def decode(scores: NDArray[np.floating], reject: float = np.inf) -> tuple[str, .
 
 
 def word_errors(said: Sequence[str], heard: Sequence[str]) -> int:
-    """Words that were taken for others, added and left out, the fewest that explain ``heard`` (edit distance)."""
+    """The smallest number of substituted, added and omitted words that explains ``heard`` (edit distance)."""
     row = list(range(len(heard) + 1))
     for count, word in enumerate(said, 1):
         before, row[0] = row[0], count
@@ -97,5 +97,5 @@ def word_errors(said: Sequence[str], heard: Sequence[str]) -> int:
 
 
 def word_error_rate(said: Sequence[Sequence[str]], heard: Sequence[Sequence[str]]) -> float:
-    """Errors in all utterances for each word that was said."""
+    """Errors in all utterances, per spoken word."""
     return sum(map(word_errors, said, heard)) / sum(map(len, said))

@@ -1,7 +1,7 @@
 """The acoustic model on the DSP: its weights and tensors in device memory, and the calls of a forward pass.
 
-The image is samples/dsp/tdnnf_image.c. What a call does is a range of the network's operations, so that one image
-serves a pass in one call, in a call a layer and in a call an operation.
+The image is samples/dsp/tdnnf_image.c. A call runs a range of the network's operations, so one image serves a pass in
+one call, in one call per layer and in one call per operation.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ ALIGN: Final = 128
 VECTOR_UNITS: Final = 2
 """Vector units of the account's DSP: its four threads take columns of each product, and share the units."""
 MAX_FRAMES: Final = 500
-"""Of a forward pass: five seconds."""
+"""Per forward pass: five seconds."""
 
 
 class Per(StrEnum):
-    """What one call does."""
+    """The granularity of calls."""
 
     FORWARD = "forward"
     LAYER = "layer"
@@ -48,7 +48,7 @@ class Per(StrEnum):
 
 @structure
 class TensorHead(CStructure):
-    """A tensor of the block of tensors, as the op knows it."""
+    """A tensor in the block of tensors, as the op knows it."""
 
     scale: float64_t
     zero_point: uint32_t
@@ -92,7 +92,7 @@ class ForwardParam(CStructure):
 
 @structure
 class OutputHead(CStructure):
-    """What the op's output block begins with."""
+    """The start of the op's output block."""
 
     tensor: TensorHead
     least_multiplier: uint32_t
@@ -104,7 +104,7 @@ class Pass(NamedTuple):
 
     Attributes:
         scores: (frames, outputs) float32.
-        stored: The same as the DSP has it; None in float.
+        stored: The same as stored by the DSP; None in float.
         least_multiplier: The smallest L1 of its requantizations.
         maps: Ranges of DDR that its calls mapped.
         tasks: Its calls.
@@ -118,10 +118,10 @@ class Pass(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """A network as the op takes it.
+    """A network in the op's format.
 
     Attributes:
-        parts: Its weights by their names, uint8.
+        parts: Its weights by name, uint8.
         weights: All of them in one array, each at a multiple of 128.
         steps: Its operations, with offsets into ``weights``.
     """
@@ -132,14 +132,14 @@ class Packed(NamedTuple):
 
 
 class Modelled(NamedTuple):
-    """Milliseconds of calls on the board: their own, and those of what the DSP computes."""
+    """Milliseconds of calls on the board: overhead of the calls, and the DSP's computing time."""
 
     calls: float
     operations: float
 
     @property
     def share(self) -> float:
-        """The share of the calls."""
+        """The calls' share."""
         return self.calls / (self.calls + self.operations)
 
 
@@ -160,16 +160,16 @@ class DeviceNetwork:
         """Put a network into device memory; nothing is allocated afterwards.
 
         Args:
-            board: Whose image has the op.
+            board: Its image must have the op.
             network: Trained.
-            is_float: Whether it computes in float32, else in uint8.
-            is_one_block: Whether all weights lie in one block, found by offsets, else each in its own block.
-            most_frames: Of a pass.
+            is_float: Whether it computes in float32, instead of uint8.
+            is_one_block: Whether all weights are in one block, found by offsets, instead of a block each.
+            most_frames: Maximum per pass.
             denominator: L of requantization.
-            is_exact: Whether scales follow the multiplier that was cut.
+            is_exact: Whether scales follow the truncated multiplier.
 
         Raises:
-            OutOfMemoryError: no room.
+            OutOfMemoryError: not enough memory.
         """
         self._cmd = CMD_FLOAT if is_float else CMD_UINT8
         self.board, self.network, self.is_float = board, network, is_float
@@ -209,11 +209,11 @@ class DeviceNetwork:
 
     @property
     def buffers(self) -> int:
-        """Blocks of a call in one: parameters, operations, tensors, output, and those of the weights."""
+        """A call's blocks: parameters, operations, tensors, output, and those of the weights."""
         return 4 + len(self._blocks)
 
     def modelled(self, *passes: Pass) -> Modelled:
-        """What passes take on the board, by the rule of ``hbrt estimate``; the operations over both vector units."""
+        """Time of passes on the board, by the rule of ``hbrt estimate``; the operations use both vector units."""
         profile = self.board.profile
         call = CallCost(profile.number("rpc.call_us"), profile.number("rpc.buffer_us")).of(self.buffers)
         tasks = [task for one in passes for task in one.tasks]
@@ -226,11 +226,12 @@ class DeviceNetwork:
 
         Args:
             rows: (frames + 2 context, 128) features.
-            per: What one call does.
+            per: The granularity of calls.
 
         Raises:
-            CallerError: features of another shape, more frames than there is room for, or an image that has no such op;
-                says what to do. OpFailedError: an operation failed; says which.
+            CallerError: features of another shape, more frames than were allocated, or an image without the op;
+                the message says what to do.
+            OpFailedError: an operation failed; the message names it.
         """
         self._take(rows)
         tasks, maps, least, head = [], 0, 1 << 31, OutputHead()
@@ -266,14 +267,14 @@ class DeviceNetwork:
         if len(rows) > self.most_rows:
             raise CallerError(
                 Status.HB_DSP_INVALID_ARGUMENT,
-                f"{len(rows)} rows of features are more than the {self.most_rows} that were allocated; cut the "
-                "recording, or allocate with more most_frames.",
+                f"{len(rows)} rows of features exceed the {self.most_rows} that were allocated; split the "
+                "recording, or allocate with a larger most_frames.",
             )
         rows = np.ascontiguousarray(rows, np.float32)
         if rows.ndim != 2 or rows.shape[1] != INPUTS:
             raise CallerError(
                 Status.HB_DSP_INVALID_ARGUMENT,
-                f"Features are of shape {rows.shape}; a row has {INPUTS} numbers, as rows_of() makes them.",
+                f"Invalid shape of features {rows.shape}: a row must have {INPUTS} numbers, as from rows_of().",
             )
         head = self._heads[INPUT]
         head.rows, head.columns = rows.shape
@@ -298,7 +299,7 @@ class DeviceNetwork:
 
 
 def pack(network: Network, *, is_float: bool = False) -> Packed:
-    """The weights as the op takes them: matrices as panels of 32 columns, of uint8 with their sums."""
+    """The weights in the op's format: matrices as panels of 32 columns, in uint8 with their sums."""
     stored = {} if is_float else quantized_weights(network)
     parts: dict[str, Bytes] = {}
     for name, values in network.weights.items():
@@ -329,7 +330,7 @@ def stored_output(block: NDArray[np.uint8]) -> Matrix:
 
 
 def _panels(values: NDArray[np.generic]) -> NDArray[np.generic]:
-    """(panels, rows, 32) of (rows, columns)."""
+    """(panels, rows, 32) from (rows, columns)."""
     return values.reshape(len(values), -1, BLOCK_COLUMNS).transpose(1, 0, 2)
 
 

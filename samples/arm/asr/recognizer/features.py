@@ -1,4 +1,4 @@
-"""Acoustic features: the logarithms of the energies in bands of the mel scale, of each 10 ms. Pure."""
+"""Acoustic features: logarithms of the energies in mel-scale bands, for each 10 ms. Pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ FRAME: Final = RATE // 100
 """Samples from one frame to the next."""
 WINDOW: Final = 256
 INPUTS: Final = 128
-"""Numbers of a row: three frames side by side, and zeros up to a multiple of 128."""
+"""Numbers per row: three frames side by side, zero-padded to a multiple of 128."""
 
 Floats = NDArray[np.float32]
 
 
 @cache
 def mel_bands() -> Floats:
-    """(BANDS, WINDOW // 2 + 1): triangles that are evenly wide on the mel scale, from 60 Hz on."""
+    """(BANDS, WINDOW // 2 + 1): triangles of equal width on the mel scale, from 60 Hz."""
 
     def mel(hertz: float) -> float:
         return 2595 * float(np.log10(1 + hertz / 700))
@@ -35,14 +35,14 @@ def mel_bands() -> Floats:
 
 
 def filter_banks(samples: NDArray[np.int16]) -> Floats:
-    """(frames, BANDS) of a recording, each band with mean 0 and deviation 1 over it.
+    """(frames, BANDS) of a recording, each band normalized over it to mean 0 and standard deviation 1.
 
     Raises:
-        ValueError: it is shorter than a window.
+        ValueError: the recording is shorter than a window.
     """
     if len(samples) < WINDOW:
         raise ValueError(
-            f"{len(samples)} samples are not whole windows of {WINDOW}; give at least {1000 * WINDOW // RATE} ms."
+            f"{len(samples)} samples are less than a window of {WINDOW}; give at least {1000 * WINDOW // RATE} ms."
         )
     real = samples.astype(np.float32)
     real[1:] -= np.float32(0.97) * real[:-1]
@@ -58,7 +58,7 @@ def rows_of(banks: Floats, context: int) -> Floats:
 
     Args:
         banks: (frames, BANDS).
-        context: Rows that the network takes away at each end.
+        context: Rows that the network removes at each end.
     """
     padded = np.pad(banks, ((context + 1, context + 1), (0, 0)), "edge")
     rows = len(banks) + 2 * context

@@ -1,4 +1,4 @@
-"""The images of the acoustic model, compiled where they are needed."""
+"""The images of the acoustic model, compiled on demand."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from hbrt.samples_dir import samples_dir
 
 
 def build_image(directory: Path) -> Path:
-    """Compile samples/dsp/tdnnf_image.c into a directory; the image's file.
+    """Compile samples/dsp/tdnnf_image.c into a directory; returns the image's file.
 
     Raises:
-        SystemExit: it does not compile; the compiler has said why on standard error.
+        SystemExit: compilation failed; the compiler's messages are on standard error.
     """
     return _compiled(directory / "tdnnf.so", ["tdnnf_image.c"])
 
 
 @contextmanager
 def interface_board(*, is_hexagon: bool = False) -> Iterator[tuple[Board, Any]]:
-    """A board of this block's own whose image has the interface of samples/dsp/tdnnf.idl, and an open stub of it.
+    """A board for this block only, whose image has the interface of samples/dsp/tdnnf.idl, and an open stub of it.
 
     Args:
-        is_hexagon: Whether the image is Hexagon code with HVX, else code of this machine.
+        is_hexagon: Whether the image is Hexagon code with HVX, instead of code for this machine.
 
     Raises:
         SystemExit: as ``build_image``.

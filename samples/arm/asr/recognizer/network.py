@@ -1,8 +1,8 @@
 """The acoustic model: a factorised time-delay network (TDNN-F), as a list of operations. Pure.
 
-A layer of it is a product of two adjacent rows with a narrow matrix, one of two adjacent rows of that with a wide one,
-a bias, the larger of each number and 0, a normalization, and 0.66 times the layer's input. Each is one operation, and
-every form of the network walks the same list: in float32, in uint8 here, and in C on the DSP.
+A layer is a product of two adjacent rows with a narrow matrix, a product of two adjacent rows of that with a wide one,
+a bias, a ReLU, a normalization, and 0.66 times the layer's input. Each is one operation, and all forms of the network
+walk the same list: in float32, in uint8 here, and in C on the DSP.
 
 Source: Kaldi, steps/libs/nnet3/xconfig/composite_layers.py, for the layer,
 https://github.com/kaldi-asr/kaldi/blob/master/egs/wsj/s5/steps/libs/nnet3/xconfig/composite_layers.py;
@@ -24,38 +24,38 @@ from hbrt.quantize.matrix import Matrix
 
 BYPASS: Final = 0.66
 SUM_DENOMINATOR: Final = 1 << 8
-"""L of sums: the smallest, since their result is requantized, which loses what a larger one would give."""
+"""L of sums: the smallest, since their result is requantized, which loses whatever a larger one would keep."""
 INPUT: Final = 0
 """Index of the tensor of features."""
 TENSORS: Final = 4
 RANGE: Final = ".range"
-"""Behind the name of a row in the file: the range of what it is added to."""
+"""Suffix of a row's name in the file: the range of what the row is added to."""
 Floats = NDArray[np.float32]
 _Number = TypeVar("_Number", np.float32, np.uint8)
 
 
 class Kind(IntEnum):
-    """What an operation does."""
+    """Kinds of operations."""
 
-    PRODUCT = 0  # of rows with a matrix; with a stride, of each row and the one that many rows below, side by side
+    PRODUCT = 0  # rows times a matrix; with a stride, each row next to the one that many rows below
     ADD_ROW = 1
     RELU = 2
     MULTIPLY_ROW = 3
-    ADD_SCALED = 4  # another tensor times a factor, from the row that the stride says on
+    ADD_SCALED = 4  # another tensor times a factor, starting at the row given by stride
 
 
 class Step(NamedTuple):
     """An operation.
 
     Attributes:
-        kind: What it does.
+        kind: Its kind.
         layer: The layer that it belongs to.
         source: Index of the tensor that it reads.
-        target: Index of the tensor that it writes, which no operation reads meanwhile.
+        target: Index of the tensor that it writes, which no operation reads in between.
         weights: Name of the matrix, (k, m), or of the row, (1, m); "" for none.
-        stride: Rows between two rows that belong together; of ADD_SCALED the first row of ``other``.
+        stride: Distance in rows between two rows that belong together; for ADD_SCALED the first row of ``other``.
         other: Index of the tensor that is scaled and added.
-        factor: Of it.
+        factor: Its factor.
     """
 
     kind: Kind
@@ -72,11 +72,11 @@ class Network(NamedTuple):
     """A trained network.
 
     Attributes:
-        strides: Of the factorised layers, in their order.
-        weights: float32 matrices and rows by their names; sizes are multiples of 128.
-        sounds: How many of the outputs count.
-        priors: (sounds,) logarithms of how often each sound occurs.
-        ranges: Of rows that are added, by their names: how wide the numbers are that they are added to.
+        strides: Of the factorised layers, in order.
+        weights: float32 matrices and rows by name; sizes are multiples of 128.
+        sounds: Number of outputs that are used.
+        priors: (sounds,) logarithms of each sound's frequency.
+        ranges: For rows that are added, by name: the range of the numbers that they are added to.
     """
 
     strides: tuple[int, ...]
@@ -87,13 +87,13 @@ class Network(NamedTuple):
 
     @property
     def context(self) -> int:
-        """Rows that are lost at each end."""
+        """Rows lost at each end."""
         return sum(self.strides)
 
     def steps(self) -> list[Step]:
-        """The operations, in their order."""
+        """The operations, in order."""
         found: list[Step] = []
-        free = [1, 2, 3]  # of the three, one holds the layer's input
+        free = [1, 2, 3]  # one of the three holds the layer's input
 
         def add(
             kind: Kind, source: int, weights: str = "", stride: int = 0, other: int = 0, factor: float = 0.0
@@ -123,12 +123,12 @@ class Network(NamedTuple):
         return found
 
     def scores(self, outputs: NDArray[np.floating]) -> NDArray[np.floating]:
-        """(frames, sounds) for the decoder, of the last tensor: a frame's own number plays no part there."""
+        """(frames, sounds) for the decoder, from the last tensor: a constant per frame does not matter there."""
         return outputs[:, : self.sounds] - self.priors
 
 
 def load_network(file: Path | None = None) -> Network:
-    """A network out of a file that train.py has written; None takes the one beside it."""
+    """Load a network from a file written by train.py; None takes the one next to this file."""
     with np.load(file or Path(__file__).with_name("tdnnf.npz")) as stored:
         priors = stored["priors"].astype(np.float32)
         strides = tuple(int(stride) for stride in stored["strides"])
@@ -139,13 +139,13 @@ def load_network(file: Path | None = None) -> Network:
 
 
 def random_network(width: int = 1024, bottleneck: int = 128, layers: int = 12, sounds: int = 20) -> Network:
-    """A network of random weights, for its size alone: its outputs mean nothing.
+    """A network of random weights, for measuring by size only: its outputs are meaningless.
 
     Args:
-        width: Of a layer; a multiple of 128, as ``bottleneck``.
+        width: Of a layer; a multiple of 128, like ``bottleneck``.
         bottleneck: Of a layer.
-        layers: Factorised layers, the first with a stride of 1 and the others with 3.
-        sounds: Outputs that count.
+        layers: Factorised layers, the first with stride 1 and the others with 3.
+        sounds: Number of outputs that are used.
     """
     random = np.random.default_rng(0)
 
@@ -164,7 +164,7 @@ def random_network(width: int = 1024, bottleneck: int = 128, layers: int = 12, s
 
 
 def _padded(weights: Floats, is_pair: bool) -> Floats:  # noqa: FBT001 - of this file alone
-    """Zeros up to sizes that are multiples of 128; rows of a pair of inputs each by itself."""
+    """Zero-pad to sizes that are multiples of 128; the rows of each input of a pair separately."""
     rows, columns = weights.shape
     wide = np.pad(weights, ((0, 0), (0, -columns % qm.COLUMNS)))
     if rows == 1:
@@ -174,7 +174,7 @@ def _padded(weights: Floats, is_pair: bool) -> Floats:  # noqa: FBT001 - of this
 
 
 def walk(network: Network, rows: Floats) -> Iterator[tuple[Step, Floats, Floats]]:
-    """Each operation in float32 with what it reads and what it gives.
+    """Each operation in float32, with its inputs and its result.
 
     Args:
         network: Trained.
@@ -198,13 +198,13 @@ def walk(network: Network, rows: Floats) -> Iterator[tuple[Step, Floats, Floats]
 
 
 def forward(network: Network, rows: Floats) -> Floats:
-    """The network in float32: (frames, outputs). Arguments as of ``walk``."""
+    """The network in float32: (frames, outputs). Arguments as for ``walk``."""
     *_, (_, _, last) = walk(network, rows)
     return last
 
 
 def ranges_of(network: Network, utterances: Iterable[Floats]) -> dict[str, float]:
-    """Of each row that is added, how wide the numbers are that it is added to: the mean over utterances."""
+    """For each row that is added, the range of the numbers that it is added to: the mean over utterances."""
     widths: dict[str, list[float]] = {}
     for rows in utterances:
         for step, x, _ in walk(network, rows):
@@ -216,8 +216,8 @@ def ranges_of(network: Network, utterances: Iterable[Floats]) -> dict[str, float
 def quantized_weights(network: Network) -> dict[str, Matrix]:
     """The weights as uint8, each matrix and row with its own scale.
 
-    A row that is added has at least half the scale of what it is added to: of scales far apart, a sum in int32 takes so
-    much room that its requantization has no multiplier left.
+    A row that is added has at least half the scale of what it is added to: if the scales are far apart, a sum in int32
+    takes so many bits that none are left for the requantization's multiplier.
     """
     found = {}
     for name, values in network.weights.items():
@@ -236,18 +236,18 @@ def forward_uint8(
     is_exact: bool = False,
     is_blocked: bool = False,
 ) -> Matrix:
-    """The network in uint8 throughout, in numpy: what the DSP computes, bit for bit.
+    """The network in uint8 throughout, in numpy: bit-identical to the DSP.
 
     Args:
         network: Trained.
-        weights: As ``quantized_weights`` gives them.
+        weights: From ``quantized_weights``.
         rows: (frames + 2 context, 128) features.
         denominator: L of requantization.
-        is_exact: Whether scales follow the multiplier that was cut.
-        is_blocked: Whether products are computed in the blocks of a DSP.
+        is_exact: Whether scales follow the truncated multiplier.
+        is_blocked: Whether products are computed in a DSP's blocks.
 
     Raises:
-        ValueError: with this L the numbers of an operation are lost.
+        ValueError: with this L, an operation loses its numbers.
     """
     product = qm.matmul_blocked if is_blocked else qm.matmul
     tensors: dict[int, Matrix] = {INPUT: rows}

@@ -1,4 +1,4 @@
-"""Plots of experiments, where matplotlib is installed (extra ``estimate``)."""
+"""Plots of experiments, if matplotlib is installed (extra ``estimate``)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ def draw(
     lines: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None = None,
     bars: Mapping[str, Mapping[str, float]] | None = None,
 ) -> None:
-    """Draw NAME.png into a directory, lines or stacked bars; nothing without a directory or without matplotlib.
+    """Draw NAME.png into a directory, as lines or stacked bars; does nothing without a directory or without matplotlib.
 
     Args:
         directory: Where; "" for no plot.
-        name: Of the file, without its ending.
+        name: Of the file, without its extension.
         title: Above the plot.
         x: Label of the axis.
         y: Label of the axis.
-        lines: Of each line, its points' x and y, by its label.
-        bars: Of each bar, by its label, the parts that lie one on the other, by theirs.
+        lines: By label, the x and y of each line's points.
+        bars: By label, the stacked parts of each bar, by their labels.
     """
     if not directory:
         return

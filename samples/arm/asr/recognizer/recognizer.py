@@ -18,11 +18,11 @@ from recognizer.speech import TEST_VOICES, Samples, Utterance, utterances
 
 TEST_SEED: Final = 5
 TEST_SNR_DB: Final = (3.0, 12.0)
-"""Noisier than what the network was trained on."""
+"""Noisier than the training data."""
 
 
 class Where(StrEnum):
-    """Where the acoustic model runs, and in which numbers."""
+    """Where the acoustic model runs, and in which number format."""
 
     CPU = "CPU, float"
     FLOAT = "DSP, float, a call a layer"
@@ -42,17 +42,17 @@ class Recognizer:
     def __init__(
         self, network: Network, model: Callable[[Floats], Floats] | None = None, reject: float = np.inf
     ) -> None:
-        """``model`` gives outputs of rows of features; None computes the network on the CPU. ``reject``: of decode."""
+        """``model`` maps rows of features to outputs; None computes the network on the CPU. ``reject``: see decode."""
         self.network, self._reject = network, reject
         self._model = model or (lambda rows: forward(network, rows))
 
     @classmethod
     def on_dsp(cls, device: DeviceNetwork, per: Per = Per.FORWARD, reject: float = np.inf) -> Recognizer:
-        """One whose acoustic model is on the DSP."""
+        """A recognizer whose acoustic model is on the DSP."""
         return cls(device.network, lambda rows: device(rows, per).scores, reject)
 
     def __call__(self, samples: Samples) -> Heard:
-        """The words of a recording; ValueError for one that is shorter than a window."""
+        """The words of a recording; raises ValueError if it is shorter than a window."""
         start = thread_time()
         rows = rows_of(filter_banks(samples), self.network.context)
         has_features = thread_time()
@@ -67,17 +67,17 @@ class Recognizer:
 
 
 def held_out(each: int = 10) -> list[Utterance]:
-    """Utterances of five digits of ten speakers whom the network has not heard, so many of each."""
+    """Utterances of five digits by ten speakers that the network has not heard, this many per speaker."""
     return utterances(TEST_VOICES, each, seed=TEST_SEED, snr_db=TEST_SNR_DB)
 
 
 def features_of(network: Network, *said: Utterance) -> Floats:
-    """Rows of features for a forward pass over utterances, one behind the other."""
+    """Rows of features for a forward pass over utterances, concatenated."""
     return rows_of(np.concatenate([filter_banks(one.samples) for one in said]), network.context)
 
 
 def shares(heard: list[Heard]) -> dict[str, float]:
-    """The share of each stage in the time of all."""
+    """Each stage's share of the total time."""
     total: Counter[str] = Counter()
     for one in heard:
         total.update(one.seconds)

@@ -1,4 +1,4 @@
-"""An experiment's figures as a table: what was published, what is found here, and of which of two clocks it is."""
+"""An experiment's figures as a table: published, found here, and by which of the clocks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Clock(StrEnum):
-    """Where a figure is from."""
+    """The origin of a figure."""
 
     MEASURED = "measured here"
     MODELLED = "modelled for the board"
@@ -16,7 +16,7 @@ class Clock(StrEnum):
 
 
 class Figure(NamedTuple):
-    """A line: what it is, the published figure or "", ours, and its clock."""
+    """A line: description, the published figure or "", ours, and its origin."""
 
     what: str
     published: str

@@ -1,12 +1,12 @@
-"""Spoken digits by formant synthesis: a stand-in for recordings, made of numbers alone. Pure.
+"""Spoken digits by formant synthesis: a stand-in for recordings, generated from numbers only. Pure.
 
-A voice has a pitch, a length of the vocal tract, a tempo and formants that differ from the average's; an utterance has
-noise. Voiced sounds are harmonics of the pitch under an envelope of resonances, the others noise under one. This is
-far from real speech: error rates on it compare implementations of one network, and say nothing of recordings.
+A voice has a pitch, a vocal tract length, a tempo and formants that differ from the average; an utterance has noise.
+Voiced sounds are harmonics of the pitch under an envelope of resonances, the others noise under one. This is far from
+real speech: error rates on it compare implementations of one network, but say nothing about recordings.
 
 Source: Peterson and Barney, Control Methods Used in a Study of the Vowels (Journal of the Acoustical Society of America
 24, 1952), table II, for the vowels' formants, https://doi.org/10.1121/1.1906875
-Emulator: consonants, lengths of sounds and the ranges of voices are its choice.
+Emulator: consonants, sound lengths and the ranges of voices.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 RATE: Final = 8000
-"""Samples a second."""
+"""Samples per second."""
 STEP: Final = 40
-"""Samples of a step of the tracks of formants and loudness."""
+"""Samples per step of the formant and loudness tracks."""
 WORDS: Final = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 TRAINING_VOICES: Final = range(40)
 TEST_VOICES: Final = range(100, 110)
-"""Speakers whom the network has not heard."""
+"""Speakers that the network has not heard."""
 Floats = NDArray[np.float64]
 Samples = NDArray[np.int16]
 
@@ -90,10 +90,10 @@ class Voice(NamedTuple):
 
     Attributes:
         pitch: Of the voice, in Hz.
-        tract: Factor of all formants: above 1 for a short vocal tract.
-        tempo: Factor of all lengths.
-        breath: Loudness of noise beneath the voice.
-        accent: (phones, 3) factors of the formants of each sound.
+        tract: Factor on all formants: above 1 for a short vocal tract.
+        tempo: Factor on all lengths.
+        breath: Loudness of noise under the voice.
+        accent: (phones, 3) factors on each sound's formants.
     """
 
     pitch: float
@@ -108,8 +108,8 @@ class Utterance(NamedTuple):
 
     Attributes:
         samples: int16 at RATE.
-        words: In their order.
-        sounds: Index into PHONE_NAMES at each step of 10 ms.
+        words: In order.
+        sounds: Index into PHONE_NAMES for each 10 ms step.
     """
 
     samples: Samples
@@ -118,9 +118,9 @@ class Utterance(NamedTuple):
 
 
 def voice_of(seed: int) -> Voice:
-    """A speaker by number: the same number gives the same one."""
+    """A speaker by number: the same number gives the same speaker."""
     random = np.random.default_rng((1, seed))
-    height = random.uniform()  # of a person: a long vocal tract goes with a low pitch
+    height = random.uniform()  # as in people: a long vocal tract goes with a low pitch
     return Voice(
         pitch=85 * 2 ** (1.6 * height) * random.uniform(0.9, 1.1),
         tract=0.88 + 0.3 * height + random.uniform(-0.04, 0.04),
@@ -134,16 +134,16 @@ def say(words: tuple[str, ...], voice: Voice, seed: int, snr_db: float = 12.0) -
     """Speak words.
 
     Args:
-        words: Of WORDS.
+        words: From WORDS.
         voice: Of the speaker.
-        seed: Of what differs from one utterance to the next: lengths, melody, noise.
-        snr_db: Power of the speech above that of the noise.
+        seed: For what differs between utterances: lengths, melody, noise.
+        snr_db: Signal-to-noise ratio of the speech.
 
     Raises:
         ValueError: an unknown word.
     """
     if unknown := [word for word in words if word not in PRONUNCIATIONS]:
-        raise ValueError(f"{unknown[0]!r} is not a word of this speaker; there are {', '.join(WORDS)}.")
+        raise ValueError(f"Unknown word {unknown[0]!r}; known are {', '.join(WORDS)}.")
     random = np.random.default_rng((2, seed))
     names = ["sil"]
     for word in words:
@@ -169,7 +169,7 @@ def say(words: tuple[str, ...], voice: Voice, seed: int, snr_db: float = 12.0) -
 def utterances(
     voices: range, each: int, words_of_each: int = 5, seed: int = 0, snr_db: tuple[float, float] = (6, 18)
 ) -> list[Utterance]:
-    """Some utterances of each of some speakers, of random digits in noise of 6 to 18 dB below."""
+    """Some utterances of each of some speakers: random digits in noise 6 to 18 dB below."""
     found = []
     for number in voices:
         voice = voice_of(number)
@@ -194,14 +194,14 @@ def read_wav(file: Path) -> Samples:
     """Samples of a WAV file.
 
     Raises:
-        ValueError: it is no WAV file of one channel of 16 bits at RATE.
+        ValueError: not a mono 16-bit WAV file at RATE.
     """
     try:
         with wave.open(str(file), "rb") as source:
             kind = (source.getnchannels(), source.getsampwidth(), source.getframerate())
             data = source.readframes(source.getnframes())
     except (wave.Error, EOFError) as error:
-        raise ValueError(f"{file} is not a WAV file: {str(error) or 'it is cut off'}.") from error
+        raise ValueError(f"{file} is not a WAV file: {str(error) or 'it is truncated'}.") from error
     if kind != (1, 2, RATE):
         raise ValueError(
             f"{file} has {kind[0]} channels of {8 * kind[1]} bits at {kind[2]} Hz; the model takes 1 of 16 bits at "
@@ -256,7 +256,7 @@ def _voiced(formants: Floats, loudness: Floats, voice: Voice, random: np.random.
 
 
 def _resonance(frequency: Floats, formants: Floats) -> Floats:
-    """Gain at a frequency of each step, by three resonances and a fixed fourth."""
+    """Gain at one frequency for each step, from three resonances and a fixed fourth."""
     gain = np.ones(len(frequency))
     for number, width in enumerate((70, 90, 130, 200)):
         center = formants[:, number] if number < 3 else np.full(len(frequency), 3500.0)
@@ -265,7 +265,7 @@ def _resonance(frequency: Floats, formants: Floats) -> Floats:
 
 
 def _noisy(loudness: Floats, center: Floats, random: np.random.Generator) -> Floats:
-    """Noise under a band of each step, added up over windows that overlap by half."""
+    """Noise in one band per step, added up over windows that overlap by half."""
     size = 2 * STEP
     spectrum = np.fft.rfft(random.normal(size=(len(loudness), size)), axis=1)
     frequency = np.fft.rfftfreq(size, 1 / RATE)

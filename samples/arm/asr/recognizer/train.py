@@ -1,11 +1,11 @@
-"""Trains the acoustic model of `hbrt run asr`, a small TDNN-F, on synthesised digits.
+"""Train the acoustic model of `hbrt run asr`, a small TDNN-F, on synthesised digits.
 
     python -m recognizer.train [DIRECTORY]     (in samples/arm/asr)
 
-Forty synthetic voices say 20 utterances of five digits each, in noise; the sound of each frame is known, since the
-synthesiser made it. Some minutes on one CPU; the seed is fixed, and the same machine makes the same file each time.
+Forty synthetic voices say 20 utterances of five digits each, in noise; the sound of each frame is known from the
+synthesis. Takes a few minutes on one CPU; the seed is fixed, and the same machine produces the same file each time.
 
-tdnnf.npz goes beside this script, or into DIRECTORY: weights as float16, which the network takes as float32.
+tdnnf.npz is written next to this script, or into DIRECTORY: weights as float16, which the network loads as float32.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Weights = dict[str, Floats]
 
 
 def main() -> int:
-    """Writes the weights, and says how many frames of the last batches are right."""
+    """Write the weights, and print how many frames of the last batches are right."""
     directory = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent
     data = []
     for utterance in utterances(TRAINING_VOICES, EACH):
@@ -66,7 +66,7 @@ def main() -> int:
 
 
 def initial(random: np.random.Generator) -> Weights:
-    """Weights of He's rule; the narrow matrices have orthogonal columns."""
+    """He initialization; the narrow matrices have orthogonal columns."""
 
     def normal(rows: int, columns: int) -> Floats:
         return random.normal(0, (2 / rows) ** 0.5, (rows, columns)).astype(np.float32)
@@ -81,7 +81,7 @@ def initial(random: np.random.Generator) -> Weights:
 
 
 def train(data: list[tuple[Floats, NDArray[np.int64]]]) -> tuple[Weights, dict[str, tuple[Floats, Floats]]]:
-    """Adam on the cross entropy of frames, the rate falling to 0 as a cosine does; weights, and means and variances."""
+    """Train by Adam on the cross entropy of frames, with cosine decay; returns weights, and means and variances."""
     random = np.random.default_rng(SEED)
     weights = initial(random)
     first = {name: np.zeros_like(value) for name, value in weights.items()}
@@ -110,7 +110,7 @@ def train(data: list[tuple[Floats, NDArray[np.int64]]]) -> tuple[Weights, dict[s
 
 
 def more_orthogonal(matrix: Floats) -> Floats:
-    """A step that brings the columns nearer to being orthogonal and equally long, whatever their length."""
+    """A step that makes the columns more nearly orthogonal and equally long, whatever their length."""
     product = matrix.T @ matrix
     scale = np.trace(product @ product) / np.trace(product)
     closer: Floats = matrix - np.float32(0.5 / scale) * matrix @ (
@@ -133,12 +133,12 @@ def batch(
 
 
 def pairs(x: Floats, stride: int) -> Floats:
-    """Each row beside the one ``stride`` rows later."""
+    """Each row next to the one ``stride`` rows later."""
     return np.concatenate([x[:, :-stride], x[:, stride:]], -1)
 
 
 def unpaired(gradient: Floats, stride: int) -> Floats:
-    """The way back of ``pairs``."""
+    """The backward pass of ``pairs``."""
     left, right = np.split(gradient, 2, -1)
     found = np.zeros((left.shape[0], left.shape[1] + stride, left.shape[2]), np.float32)
     found[:, :-stride] += left
@@ -147,7 +147,7 @@ def unpaired(gradient: Floats, stride: int) -> Floats:
 
 
 def normalized(z: Floats, name: str, kept: dict[str, Any]) -> Floats:
-    """The larger of each number and 0, with mean 0 and variance 1 over the batch."""
+    """ReLU, normalized to mean 0 and variance 1 over the batch."""
     r = np.maximum(z, 0)
     mean, variance = r.mean((0, 1)), r.var((0, 1))
     y: Floats = (r - mean) / np.sqrt(variance + EPSILON)
@@ -156,7 +156,7 @@ def normalized(z: Floats, name: str, kept: dict[str, Any]) -> Floats:
 
 
 def normalized_back(gradient: Floats, name: str, kept: dict[str, Any]) -> Floats:
-    """The way back of ``normalized``."""
+    """The backward pass of ``normalized``."""
     is_positive, y = kept[name]
     _, variance = kept["statistics"][name]
     inner = gradient - gradient.mean((0, 1)) - y * (gradient * y).mean((0, 1))
@@ -165,7 +165,7 @@ def normalized_back(gradient: Floats, name: str, kept: dict[str, Any]) -> Floats
 
 
 def forward(weights: Weights, x: Floats) -> tuple[Floats, dict[str, Any]]:
-    """Logits (BATCH, FRAMES, sounds), and what the way back needs."""
+    """Logits (BATCH, FRAMES, sounds), and what the backward pass needs."""
     kept: dict[str, Any] = {"statistics": {}}
     y = normalized(x @ weights["input.matrix"] + weights["input.bias"], "input", kept)
     for layer, stride in enumerate(STRIDES, 1):
@@ -180,7 +180,7 @@ def forward(weights: Weights, x: Floats) -> tuple[Floats, dict[str, Any]]:
 
 
 def gradients(weights: Weights, x: Floats, labels: NDArray[np.int64], logits: Floats, kept: dict[str, Any]) -> Weights:
-    """Derivative of the mean cross entropy by each weight."""
+    """Derivative of the mean cross entropy with respect to each weight."""
 
     def by_weight(inputs: Floats, gradient: Floats) -> Floats:
         found: Floats = inputs.reshape(-1, inputs.shape[-1]).T @ gradient.reshape(-1, gradient.shape[-1])

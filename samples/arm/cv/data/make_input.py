@@ -1,8 +1,8 @@
-"""Draws the picture that the CV samples take when none is named: a street, 480 x 320, with something for every op.
+"""Draw the picture that the CV samples use by default: a street, 480 x 320, with something for every op.
 
     python make_input.py
 
-Writes input.png beside itself. Seeded: the same picture every time.
+Writes input.png next to itself. Seeded: the same picture every time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HOUSES = ((18, 66, 92, (86, 104, 158)), (122, 108, 66, (150, 132, 112)), (300, 9
 
 
 def draw() -> NDArray[np.uint8]:
-    """The picture, (320, 480, 3) uint8, B G R."""
+    """The picture, (320, 480, 3) uint8, BGR."""
     random = np.random.default_rng(0)
     picture: Any = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
     sky = np.linspace(0, 1, HORIZON)[:, None, None]

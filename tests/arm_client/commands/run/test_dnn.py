@@ -105,7 +105,7 @@ def test_a_model_that_takes_no_picture_is_a_sentence(shell: Shell, small: Path) 
     small.with_suffix(".yaml").unlink()
     answer = shell.hbrt("run", "dnn", "mobilenetv1", "--model", small)
     assert answer.returncode == 1
-    assert "is HB_DNN_TENSOR_TYPE_F32; this program takes HB_DNN_IMG_TYPE_NV12" in answer.stderr
+    assert "is HB_DNN_TENSOR_TYPE_F32; this program needs HB_DNN_IMG_TYPE_NV12" in answer.stderr
 
 
 def test_the_sample_releases_all_when_a_call_fails(shell: Shell, small: Path) -> None:
@@ -127,5 +127,5 @@ def test_a_model_is_for_samples_that_take_one(shell: Shell, small: Path) -> None
 def test_help_lists_the_model_samples(shell: Shell) -> None:
     listed = shell.good("run", "dnn", "help")
     assert "digits" in listed
-    assert "MobileNetV1 on a picture in NV12" in listed
+    assert "MobileNetV1 on an NV12 picture" in listed
     assert "custom_layer" in listed

@@ -19,5 +19,5 @@ def test_all_samples_run(shell: Shell) -> None:
     by_name = {one["sample"]: one for one in document["results"]}
     assert {"classification", "custom_op", "custom_op_c", "dynamic_shape", "multi_batch", "zero_copy"} <= set(by_name)
     assert by_name["classification"]["accuracy"] > 0.97
-    assert by_name["multi_batch"]["report"] == ["6 images a run: 356 of 360 right (98.89%)"]
-    assert by_name["zero_copy"]["report"] == ["in memory of the board: 356 of 360 right (98.89%)"]
+    assert by_name["multi_batch"]["report"] == ["6 images per run: 356 of 360 right (98.89%)"]
+    assert by_name["zero_copy"]["report"] == ["in board memory: 356 of 360 right (98.89%)"]

@@ -27,7 +27,7 @@ def test_without_the_builder_a_model_has_to_be_named(tmp_path: Path) -> None:
     picture = str(tmp_path / "red.png")
     assert cv2.imwrite(picture, np.zeros((8, 8, 3), np.uint8))
     missing = tmp_path / "dnn" / "build_mobilenet.py"
-    with pytest.raises(SystemExit, match=f"There is no {missing}, which builds the model: name one"):
+    with pytest.raises(SystemExit, match=f"{missing}, which builds the model, does not exist: name a model"):
         copied("mobilenetv1", tmp_path / "arm" / "dnn")["main"]("", picture)
 
 
