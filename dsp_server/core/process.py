@@ -74,7 +74,6 @@ class CoreProcess:
                 Place("image", self._origin),
             )
         self.control.send(control.pack(event="ready", ops=ops, files=_image_files()))
-        set_title(f"core {self.index}", self._board.name)
         while not (self._may_go or self._is_stopping):
             self.listen(wait=True)
         if not self._is_stopping:
@@ -210,7 +209,9 @@ def main() -> NoReturn:
     faulthandler.register(signal.SIGUSR2, file=TRACE_FD, all_threads=False)
     forked.be_the_core(signal.SIGUSR2)
     op_effects.install()
-    process = CoreProcess(index, core_count, BoardPaths(Path(snapshot).parent), origin)
+    board = BoardPaths(Path(snapshot).parent)
+    set_title(f"core {index}", board.name)
+    process = CoreProcess(index, core_count, board, origin)
     signal.signal(signal.SIGTERM, lambda *_: process.stop())
     runtime.context.index = index
     process.ddr.imports.holder = supervisor

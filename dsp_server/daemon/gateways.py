@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import select
 import signal
@@ -23,7 +22,6 @@ MAX_GATEWAYS = 16
 START_SECONDS = 30.0
 END_SECONDS = 3.0  # after its board has ended, while the gateway informs its programs
 STARTING, RUNNING, CRASHED = "starting", "running", "crashed"
-_HIGH_FD = 100
 Done = Callable[[Status, str, dict[str, Any] | None], None]
 
 
@@ -106,21 +104,15 @@ class Gateways:
 
     def _start_process(self, gateway: _GatewayProcess) -> None:
         ready_fd, theirs = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        opened = [theirs]
         try:
-            null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-            opened.append(null)
-            high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD) for fd in (null, self._journal.log_fd, theirs)]
-            opened.extend(high)
             arguments = [str(self._paths.path), gateway.endpoint, gateway.keys, str(os.getpid())]
-            places = [high[0], high[1], high[1], high[2]]
+            places = [self._journal.log_fd, self._journal.log_fd, theirs]
             pid = start_interpreter("dsp_server.gateway.serve", places, arguments)
         except BaseException:
             os.close(ready_fd)
             raise
         finally:
-            for fd in opened:
-                os.close(fd)
+            os.close(theirs)
         gateway.pid, gateway.pidfd, gateway.ready_fd = pid, os.pidfd_open(pid), ready_fd
         gateway.ready_text, gateway.served_since = b"", 0.0
         self._loop.watch(ready_fd, lambda: self._on_ready(gateway))

@@ -22,6 +22,7 @@ from dsp_server.daemon.wait_look import WaitLook
 from dsp_server.daemon.watches.inversion_watch import InversionWatch
 from dsp_server.daemon.watches.lock_watch import LockWatch
 from dsp_server.errors import ImageError, ImageLateError
+from dsp_server.lifecycle.fork_server import ForkServer
 from dsp_server.lifecycle.lifecycle import Lifecycle
 from dsp_server.lifecycle.snapshots import ACCELERATOR, DEFAULT_IMAGE, Snapshots
 from dsp_server.lifecycle.task_ends import TaskReaper
@@ -79,6 +80,7 @@ class Supervisor:
         self.loop = loop
         self.stop = stop
         self.journal = Journal(os.dup(2))
+        self.fork_server = ForkServer(paths.name, self.journal.log_fd, loop, self.journal.say)
         self.mailbox = Mailbox(ddr)
         self.clients = Clients(self.mailbox, checks_of(settings.words("HBRT_CHECK")))
         rest_bytes = settings.size_bytes("HBRT_QUARANTINE")
@@ -100,6 +102,7 @@ class Supervisor:
             self.journal,
             self.clients,
             self.reaper,
+            self.fork_server,
             snapshots,
             config.load_seconds,
             watchdog_ms,
@@ -237,6 +240,7 @@ class Supervisor:
         self.leases.shut()
         self.reaper.fail_all(State.SENT, State.READY)
         self.lifecycle.close()
+        self.fork_server.close()
         self.reaper.fail_all(State.SENT, State.READY, State.RUNNING)
         self.leases.close()
         self.gateways.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import signal
 import socket
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from dsp_server.c_images.sanitizers import environment_of
 from dsp_server.lifecycle.fault_trace import op_lines
-from dsp_server.lifecycle.fork_core import fork_core, is_young
+from dsp_server.lifecycle.fork_server import ForkServer
 from dsp_server.lifecycle.life import STOP_GRACE_SECONDS
 from dsp_server.lifecycle.snapshots import ACCELERATOR, Image
 from dsp_server.process.event_loop import Loop, Timer
@@ -26,7 +25,6 @@ from hbrt.protocol.stacks import Frame, frames_of
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
 
 TRACE_SIGNAL = signal.SIGUSR2
-_HIGH_FD = 100
 _RETRY_SECONDS = 0.1
 _TRACE_BYTES = 16 * 1024
 _MESSAGE_BYTES = wire.MAX_REQUEST_BYTES * 16
@@ -276,28 +274,29 @@ class CoreChild:
 
 
 def spawn(
-    index: int, ddr_fd: int, doorbells: list[int], urgent_bell: int, image: Image, log_fd: int, loop: Loop
+    index: int,
+    ddr_fd: int,
+    doorbells: list[int],
+    urgent_bell: int,
+    image: Image,
+    log_fd: int,
+    loop: Loop,
+    fork_server: ForkServer,
 ) -> CoreChild:
-    """Start a core's process, by forking or as a new interpreter, with its descriptors at fixed numbers.
+    """Start a core's process, with its descriptors at fixed numbers.
 
     Raises:
         OSError: out of processes or descriptors.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     trace_fd = os.memfd_create("hbrt-trace", os.MFD_CLOEXEC)
-    opened = [theirs.fileno()]
     try:
-        # Duplicated to high numbers first: 3, 4, 5... may be in use by the source descriptors.
-        wanted = (theirs.fileno(), ddr_fd, urgent_bell, trace_fd, *doorbells, log_fd)
-        opened.extend(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD) for fd in wanted)
-        opened.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
-        _, *sources, log, null = opened
-        places = [null, log, log, *sources]
+        places = [log_fd, log_fd, theirs.fileno(), ddr_fd, urgent_bell, trace_fd, *doorbells]
         arguments = [str(index), str(len(doorbells)), str(os.getpid()), str(image.snapshot), str(image.origin)]
-        if is_young() and not image.sanitizers:
-            pid = fork_core(places, arguments)
-        else:
+        if image.sanitizers:  # a process has to load their libraries before all others
             pid = start_interpreter("dsp_server.core.process", places, arguments, environment_of(image.sanitizers))
+        else:
+            pid = fork_server.fork(places, arguments)
         try:
             return CoreChild(index, pid, ours, trace_fd, image, loop)
         except OSError:
@@ -309,6 +308,4 @@ def spawn(
         os.close(trace_fd)
         raise
     finally:
-        theirs.detach()
-        for fd in opened:
-            os.close(fd)
+        theirs.close()

@@ -13,7 +13,7 @@ _RUN_IN_C = " in hbrt_dsp_run "  # in a sanitizer's frame: this function of nati
 
 
 def op_lines(trace: str) -> str:
-    """Return a traceback without the op's callers: the core's loop, and in a forked core the daemon.
+    """Return a traceback without the op's callers: the core's loop, the fork server and the daemon.
 
     A stack that contains no line of an image is kept whole: then the core itself failed.
     """

@@ -14,6 +14,7 @@ from dsp_server.lifecycle import actions, events
 from dsp_server.lifecycle.child import CoreChild
 from dsp_server.lifecycle.core_state import BoardCore
 from dsp_server.lifecycle.decide import decide, refusal
+from dsp_server.lifecycle.fork_server import ForkServer
 from dsp_server.lifecycle.life import new_board
 from dsp_server.lifecycle.processes import CoreProcesses
 from dsp_server.lifecycle.snapshots import Image, Snapshots
@@ -48,6 +49,7 @@ class Lifecycle:
         journal: Receives a line for every crash and restart; the processes write to its file too.
         clients: The attached clients.
         reaper: Fails the tasks of dead cores.
+        fork_server: Forks the cores' processes.
         snapshots: The copies of image files.
         load_seconds: Time limit for loading an image, unless the request has its own.
         limit_ms: Time limit for ops that have none of their own, and for cores without a heartbeat; 0 for none.
@@ -64,6 +66,7 @@ class Lifecycle:
         journal: Journal,
         clients: Clients,
         reaper: TaskReaper,
+        fork_server: ForkServer,
         snapshots: Snapshots,
         load_seconds: float,
         limit_ms: int,
@@ -74,6 +77,7 @@ class Lifecycle:
             clients,
             ddr.fd,
             journal.log_fd,
+            fork_server,
             core_count + len(accelerators),
             self._on_ready,
             self._on_end,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dsp_server.clients import Client, Clients
 from dsp_server.lifecycle.child import CoreChild, spawn
+from dsp_server.lifecycle.fork_server import ForkServer
 from dsp_server.lifecycle.snapshots import Image
 from dsp_server.process.event_loop import Loop
 from hbrt.findings.record import Finding, finding_of
@@ -24,6 +25,7 @@ class CoreProcesses:
         clients: The attached clients; every process gets their doorbells.
         ddr_fd: The board's DDR file.
         log_fd: Receives the standard output and error of the processes.
+        fork_server: Forks the processes.
         core_count: Number of cores on the board.
         on_ready: Called with the number and the process when a process has loaded its image.
         on_end: Called with the number, the process and how it ended, after a process has been reaped.
@@ -36,6 +38,7 @@ class CoreProcesses:
         clients: Clients,
         ddr_fd: int,
         log_fd: int,
+        fork_server: ForkServer,
         core_count: int,
         on_ready: Callable[[int, CoreChild], None],
         on_end: Callable[[int, CoreChild, str], None],
@@ -49,6 +52,7 @@ class CoreProcesses:
         self._clients = clients
         self._ddr_fd = ddr_fd
         self._log_fd = log_fd
+        self._fork_server = fork_server
         self._on_ready = on_ready
         self._on_end = on_end
         self._on_finding = on_finding
@@ -69,7 +73,8 @@ class CoreProcesses:
         Raises:
             OSError: out of processes or descriptors.
         """
-        child = spawn(index, self._ddr_fd, self.doorbells, self.urgent_bells[index], image, self._log_fd, self._loop)
+        bells = self.doorbells, self.urgent_bells[index]
+        child = spawn(index, self._ddr_fd, *bells, image, self._log_fd, self._loop, self._fork_server)
         try:
             self._loop.watch(child.control.fileno(), lambda: self._on_message(number, child))
             self._loop.watch(child.pidfd, lambda: self._on_death(number, child))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import resource
 import sys
@@ -11,7 +12,7 @@ from functools import cache
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 MAX_FDS = 65536  # each client uses some of a server's descriptors
 _KEEP_ENVIRONMENT = "SPT_NOENV"  # for setproctitle: overwrite only the arguments with the title
@@ -81,7 +82,7 @@ def start_interpreter(
 
     Args:
         module: Name of the module.
-        places: Descriptors to become 0, 1, 2 and so on; none may have one of these numbers in this process.
+        places: Descriptors to become 1, 2, 3 and so on; its standard input is empty.
         arguments: Its ``sys.argv`` after the program name.
         environment: Environment variables to add to this process's own.
 
@@ -91,11 +92,16 @@ def start_interpreter(
     root = str(Path(__file__).resolve().parents[2])
     find = f"import sys; {root!r} in sys.path or sys.path.append({root!r})"
     argv = [sys.executable, "-P", "-u", "-c", f"{find}; from {module} import main; main()", *arguments]
-    actions = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in enumerate(places)]
-    # In its own process group: only the daemon handles Ctrl-C from the terminal.
-    return os.posix_spawn(
-        sys.executable, argv, {**os.environ, **(environment or {})}, file_actions=actions, setpgroup=0
-    )
+    actions: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+    with contextlib.ExitStack() as copies:
+        for place, fd in enumerate(places, 1):
+            copy = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, len(places) + 1)  # above all places
+            copies.callback(os.close, copy)
+            actions.append((os.POSIX_SPAWN_DUP2, copy, place))
+        # In its own process group: only the daemon handles Ctrl-C from the terminal.
+        return os.posix_spawn(
+            sys.executable, argv, {**os.environ, **(environment or {})}, file_actions=actions, setpgroup=0
+        )
 
 
 def raise_descriptor_limit() -> None:

@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -25,6 +26,9 @@ from hbrt.ddr.file import Ddr, DdrTables
 from hbrt.ddr.layout import ACTIVITY_OFFLINE, CORE_ACTIVITY, CORE_EPOCH, CORE_PID, CORE_PROGRESS, CORE_STATE, PROGRESS
 from hbrt.mailbox.table import Mailbox
 from hbrt.protocol import control
+
+if TYPE_CHECKING:
+    from dsp_server.lifecycle.fork_server import ForkServer
 
 IMAGE = Image(Path("image.py"), Path("image-1.py"), 0.0)
 OTHER = Image(Path("other.py"), Path("image-2.py"), 0.0)
@@ -252,7 +256,8 @@ def test_a_process_that_cannot_be_watched_is_ended(stage: Stage, monkeypatch: py
     monkeypatch.setattr(processes, "spawn", lambda *_: child)
     monkeypatch.setattr(stage.loop, "watch", refuse)
     clients, nothing = Clients(Mailbox(stage.ddr)), lambda *_: None
-    cores = processes.CoreProcesses(stage.loop, clients, stage.ddr.fd, 2, 1, nothing, nothing, nothing)
+    unused = cast("ForkServer", None)
+    cores = processes.CoreProcesses(stage.loop, clients, stage.ddr.fd, 2, unused, 1, nothing, nothing, nothing)
     with pytest.raises(OSError, match="No space"):
         cores.start(1, 0, IMAGE, 1.0)
     assert (child.pidfd, cores.children) == (-1, {})
