@@ -36,47 +36,52 @@ TABLE: tuple[Setting, ...] = (
         "text",
         "default",
         "name of the board that a client attaches to, tcp://HOST:PORT of "
-        "its relay, or farm://HOST:PORT[/POOL] for one that is leased",
+        "its relay, or farm://HOST:PORT[/POOL] to lease one",
     ),
     Setting(
         "HBRT_ROUTE",
         "text",
         "",
-        "commands that another board runs: COMMAND=ADDRESS or FIRST-LAST=ADDRESS separated by commas, the address "
+        "commands that another board runs: COMMAND=ADDRESS or FIRST-LAST=ADDRESS separated by commas; the address is "
         "tcp://HOST:PORT or farm://HOST:PORT[/POOL]",
     ),
     Setting(
-        "HBRT_ROUTE_COMPARE", "bool", "0", "run each task of HBRT_ROUTE on both boards, and name the first difference"
+        "HBRT_ROUTE_COMPARE", "bool", "0", "run each task of HBRT_ROUTE on both boards, and report the first difference"
     ),
-    Setting("HBRT_LEASE_WAIT_S", "int", "3600", "seconds that a program waits for a board of a farm; 0 forever", 0),
+    Setting(
+        "HBRT_LEASE_WAIT_S", "int", "3600", "seconds that a program waits for a board of a farm; 0 waits forever", 0
+    ),
     Setting(
         "HBRT_KEYS",
         "path",
         "",
         "directory of keys for a board over TCP; else hbrt/keys in the user's settings directory",
     ),
-    Setting("HBRT_AUTOSTART", "bool", "1", "start a private board when no daemon runs"),
+    Setting("HBRT_AUTOSTART", "bool", "1", "start a private board if no daemon runs"),
     Setting("HBRT_INLINE", "bool", "0", "be the core of a private board: ops run in this process, for a debugger"),
     Setting("HBRT_IMAGE", "path", "", "image file of a private board"),
     Setting(
-        "HBRT_CORES", "int", "0", "DSP cores of a board that is started without --cores; 0 for those of its profile", 0
+        "HBRT_CORES", "int", "0", "DSP cores of a board that is started without --cores; 0 uses its profile's number", 0
     ),
     Setting(
-        "HBRT_PROFILE", "path", "j5", "profile of the modelled board: a name that hbrt has, or a file of constants"
+        "HBRT_PROFILE",
+        "path",
+        "j5",
+        "profile of the modelled board: the name of a packaged one, or a file of constants",
     ),
     Setting("HBRT_DDR", "size", "2G", "DDR of a board that is started without --ddr"),
     Setting(
         "HBRT_QUARANTINE",
         "size",
         "512M",
-        "freed memory of a board that rests before its address is given out again, unless no other is left; 0 for none",
+        "amount of freed memory whose addresses a board does not reuse while others are free; 0 for none",
         0,
     ),
     Setting(
         "HBRT_FILL",
         "seeded:zeros|pattern|random:SEED",
         "zeros",
-        "what a new block of a board's memory or TCM holds: the pattern is 0xcd, a seed is a whole number; under "
+        "initial contents of new blocks in a board's memory or TCM: the pattern is 0xcd, a seed is an integer; under "
         "checks, the pattern",
     ),
     Setting("HBRT_WATCHDOG_MS", "int", "60000", "time limit of an op without a latency budget; 0 for none", 0),
@@ -84,7 +89,7 @@ TABLE: tuple[Setting, ...] = (
         "HBRT_MODEL_WATCHDOG_MS",
         "int",
         "600000",
-        "time limit of the load or a run of a model on a BPU or NPU core; 0 for the longest, 71 minutes",
+        "time limit for loading or running a model on a BPU or NPU core; 0 for the longest, 71 minutes",
         0,
         4_294_967,
     ),
@@ -95,42 +100,40 @@ TABLE: tuple[Setting, ...] = (
         "milliseconds of waiting after which a task gains one level of priority; 0 for never",
         0,
     ),
-    Setting(
-        "HBRT_LOG", "size", "64M", "size at which a board drops the older lines of its log, all but an eighth of it"
-    ),
+    Setting("HBRT_LOG", "size", "64M", "size at which a board drops the older lines of its log, keeping an eighth"),
     Setting(
         "HBRT_BPU",
         "choice:board|inline",
         "board",
-        "where models run: on the board's BPU or NPU cores, which programs share, or inline, in their own process",
+        "where models run: on the board's BPU or NPU cores, shared by all programs, or inline, in their process",
     ),
     Setting(
         "HBRT_CACHE",
         "seeded:coherent|strict|evicting:SEED",
         "coherent",
         "how cached memory behaves for this client: coherent; strict, where nothing moves without a flush; evicting, "
-        "which also writes lines back by itself, drawn from the seed, a whole number",
+        "which also writes lines back by itself, at random by the seed, an integer",
     ),
     Setting(
         "HBRT_CHECK",
         "words:tell|fail|fail-fast|memory|coherence|dma|layout|race|all|advice",
         "tell",
-        "what is watched, with commas between the words; fail ends a program with exit code 1 when mistakes of it were "
-        "found, fail-fast also ends an op at its first; tell names them only",
+        "what to watch, as words separated by commas; fail ends a program with exit code 1 if mistakes were "
+        "found, fail-fast also ends an op at its first; tell only reports them",
     ),
     Setting(
         "HBRT_DMA_ORDER",
         "seeded:strict|relaxed:SEED",
         "strict",
         "when the bytes of an iDMA copy move: strict, at a wait and in order of issue; relaxed, at any time that a "
-        "program must expect, drawn from the seed, a whole number",
+        "program must expect, at random by the seed, an integer",
     ),
     Setting(
         "HBRT_SARIF",
         "path",
         "",
-        "file for the findings of a program and of the processes that it starts, as a SARIF log for tools of code "
-        "review; {pid} in the name is the id of the first process",
+        "file for the findings of a program and of the processes that it starts, as a SARIF log for code review "
+        "tools; {pid} in the name is the id of the first process",
     ),
     Setting(
         "HBRT_SCHEDULE",
@@ -139,33 +142,35 @@ TABLE: tuple[Setting, ...] = (
         "runs the cores inside the program and interleaves them in a repeatable order: "
         "default, random:SEED, or steps:17=core1,...; empty for a board's own cores",
     ),
-    Setting("HBRT_RECORD", "path", "", "directory that the calls of a program are recorded into, for 'hbrt replay'"),
-    Setting("HBRT_RECORD_LIMIT", "size", "4G", "bytes of memory that each core writes into a recording at most"),
+    Setting("HBRT_RECORD", "path", "", "directory into which a program's calls are recorded, for 'hbrt replay'"),
+    Setting(
+        "HBRT_RECORD_LIMIT", "size", "4G", "maximum number of bytes of memory that each core writes into a recording"
+    ),
     Setting(
         "HBRT_TRACE",
         "path",
         "",
-        "directory for what the processes of a board note that is started with it: a trace from the start on, which "
+        "directory for the trace events of a board's processes: a trace from the start, which "
         "'hbrt trace save --from DIRECTORY' writes into a file",
     ),
     Setting(
         "HBRT_PYTHON",
         "path",
         "",
-        "python of the environment that serves a program in C; by default the one that hbrt was installed into",
+        "python of the environment that serves a program in C; by default the one in which hbrt is installed",
     ),
     Setting(
         "HBRT_CAMERA",
         "path",
         "",
-        "what the cameras of an RDK board see, by OpenCV too: a picture, a folder of them or a video; when empty, a "
-        "test pattern, not by OpenCV",
+        "what the cameras of an RDK board see, also through OpenCV: a picture, a folder of them or a video; if empty, "
+        "a test pattern, but not through OpenCV",
     ),
     Setting(
         "HBRT_DISPLAY",
         "path",
         "",
-        "picture's file that holds what the display of an RDK board, or its cv2.imshow, shows",
+        "picture file for the contents of an RDK board's display, or its cv2.imshow",
     ),
     Setting(
         "HBRT_RKNN_PLUGINS",
@@ -174,10 +179,15 @@ TABLE: tuple[Setting, ...] = (
         "directory of RKNN's custom ops in C, librkcst_NAME.so",
     ),
     Setting("HBRT_RKNN_KEY", "path", "", "file whose bytes are the key of encrypted RKNN models"),
-    Setting("HB_DSP_RPC_MODE", "choice:direct|relay", "direct", "whether tasks go to the cores directly or by a relay"),
-    Setting("HB_UCP_ENABLE_RELAY_MODE", "bool", "0", "1 is HB_DSP_RPC_MODE=relay, when that is not set"),
     Setting(
-        "HBRT_SPIN_US", "int", "-1", "microseconds to poll before sleeping; 0 never polls, -1 takes the default of 300"
+        "HB_DSP_RPC_MODE", "choice:direct|relay", "direct", "whether tasks go to the cores directly or through a relay"
+    ),
+    Setting("HB_UCP_ENABLE_RELAY_MODE", "bool", "0", "1 means HB_DSP_RPC_MODE=relay, if that is not set"),
+    Setting(
+        "HBRT_SPIN_US",
+        "int",
+        "-1",
+        "microseconds to poll before sleeping; 0 never polls, -1 selects the default of 300",
     ),
 )
 _BY_NAME = {setting.name: setting for setting in TABLE}
@@ -206,21 +216,19 @@ def integer(name: str, most: int | None = None) -> int:
     """Return an integer setting.
 
     Raises:
-        BadSettingError: it is not a whole number, or not within the bounds: the table's, and ``most``.
+        BadSettingError: it is not an integer, or not within the bounds: the table's, and ``most``.
     """
     raw = text(name)
     least = _BY_NAME[name].least
     try:
         value = int(raw)
     except ValueError:
-        raise BadSettingError(
-            f"{name} is {raw!r}, which is not a whole number. It sets: {_BY_NAME[name].help}."
-        ) from None
+        raise BadSettingError(f"Invalid {name} {raw!r}: must be an integer. It sets: {_BY_NAME[name].help}.") from None
     is_above = value > _BY_NAME[name].most
     if (least is not None and value < least) or is_above or (most is not None and value > most):
         most = most or (_BY_NAME[name].most if is_above else None)
         bounds = f"{most} or less" if least is None else f"{least} or more" if most is None else f"{least} to {most}"
-        raise BadSettingError(f"{name} is {value}; write {bounds}. It sets: {_BY_NAME[name].help}.")
+        raise BadSettingError(f"Invalid {name} {value}: must be {bounds}. It sets: {_BY_NAME[name].help}.")
     return value
 
 
@@ -235,7 +243,7 @@ def flag(name: str) -> bool:
         return True
     if raw in {"0", "false", "no", "off"}:
         return False
-    raise BadSettingError(f"{name} is {raw!r}; write 1 or 0. It sets: {_BY_NAME[name].help}.")
+    raise BadSettingError(f"Invalid {name} {raw!r}: must be 1 or 0. It sets: {_BY_NAME[name].help}.")
 
 
 def choice(name: str) -> str:
@@ -247,7 +255,7 @@ def choice(name: str) -> str:
     raw = text(name)
     allowed = _BY_NAME[name].kind.partition(":")[2].split("|")
     if raw not in allowed:
-        raise BadSettingError(f"{name} is {raw!r}; write one of {', '.join(allowed)}.")
+        raise BadSettingError(f"Invalid {name} {raw!r}: must be one of {', '.join(allowed)}.")
     return raw
 
 
@@ -266,7 +274,9 @@ def words(name: str, given: str | None = None) -> frozenset[str]:
     allowed = _BY_NAME[name].kind.partition(":")[2].split("|")
     for word in found:
         if word not in allowed:
-            raise BadSettingError(f"{name} has {word!r}; write words of {', '.join(allowed)}, separated by commas.")
+            raise BadSettingError(
+                f"Unknown word {word!r} in {name}: expected {', '.join(allowed)}, separated by commas."
+            )
     return frozenset(found)
 
 
@@ -312,7 +322,9 @@ def seeded(name: str) -> tuple[str, int]:
     if raw in allowed or (f"{word}:SEED" in allowed and (not has_seed or seed.isdecimal())):
         return word, int(seed or 0)
     example = next(one for one in allowed if one.endswith(":SEED")).replace("SEED", "7")
-    raise BadSettingError(f"{name} is {raw!r}; write {', '.join(allowed[:-1])} or {allowed[-1]}, as in {example}.")
+    raise BadSettingError(
+        f"Invalid {name} {raw!r}: must be {', '.join(allowed[:-1])} or {allowed[-1]}, as in {example}."
+    )
 
 
 def check(*names: str) -> None:
@@ -344,11 +356,9 @@ def parse_size(raw: str, what: str = "size") -> int:
     except (ValueError, OverflowError):
         value = 0
     if value <= 0:
-        raise BadSettingError(f"The {what} {raw!r} is not a size; write a number with K, M, G or T, as in 512M or 2G.")
+        raise BadSettingError(f"Invalid {what} {raw!r}: expected a number with K, M, G or T, as in 512M or 2G.")
     if value > MAX_BYTES:
-        raise BadSettingError(
-            f"The {what} {raw!r} is more than any memory or file holds; write less, as in 512M or 2G."
-        )
+        raise BadSettingError(f"The {what} {raw!r} is too large for any memory or file; use less, as in 512M or 2G.")
     return value
 
 

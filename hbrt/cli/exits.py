@@ -1,4 +1,4 @@
-"""Exit codes of every verb, and which failure gets which: the one place that decides."""
+"""Exit codes of all verbs, and the failures that they stand for: the only place that decides."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from hbrt.status import Status
 
 
 class Exit(IntEnum):
-    """What a verb's exit code says."""
+    """The meaning of a verb's exit code."""
 
     GOOD = 0
     FAILED = 1  # the user's op, image or check failed
     USAGE = 2  # wrong usage: bad options, start when running, stop when offline, unknown board
     BROKEN = 3  # the tool or its environment: the daemon is gone, no permission, disk full
-    UNCHECKED = 4  # a process of the program is still attached, so that its mistakes are not all known
+    UNCHECKED = 4  # a process of the program is still attached, so its mistakes are not all known
     TIME_LIMIT = 124  # as timeout(1)
-    INTERRUPTED = 130  # as shells: 128 + SIGINT
-    UNREAD = 141  # as shells: 128 + SIGPIPE; what was printed has no reader anymore, as in 'hbrt ops | head -1'
+    INTERRUPTED = 130  # as in shells: 128 + SIGINT
+    UNREAD = 141  # as in shells: 128 + SIGPIPE; nobody reads the output anymore, as in 'hbrt ops | head -1'
 
 
 _S = Status
@@ -53,7 +53,7 @@ _BY_STATUS: dict[int, Exit] = {
     ),
 }
 
-# The first row that fits decides.
+# The first matching row decides.
 _BY_KIND: tuple[tuple[type[Exception], Exit], ...] = (
     (WrongUseError, Exit.USAGE),
     (BadSettingError, Exit.USAGE),
@@ -74,7 +74,7 @@ def exit_for_status(status: int) -> Exit:
 
 
 def exit_for(error: Exception) -> Exit | None:
-    """Exit code for an expected error, one whose text is a sentence for the user; None for a defect of ours."""
+    """Exit code for an expected error, whose text is a message for the user; None for a bug of ours."""
     status = getattr(error, "status", None)
     if isinstance(status, int):
         return exit_for_status(status)
@@ -82,9 +82,9 @@ def exit_for(error: Exception) -> Exit | None:
 
 
 def sentence_of(error: Exception) -> str:
-    """What to tell the user; the operating system's errors get their file's name behind them."""
+    """The message for the user; for errors of the operating system, the file name is appended."""
     if isinstance(error, FileNotFoundError) and not error.filename and not _has_directory():
-        return "The current directory has been removed; go to another one."
+        return "The current directory no longer exists; change to another one."
     if isinstance(error, OSError) and error.strerror:
         where = f": {error.filename}" if error.filename else ""
         return f"{error.strerror}{where}."

@@ -1,8 +1,9 @@
-"""The ``hbrt`` command: gathers verbs, loads the one that is called, turns what fails into a sentence and an exit code.
+"""The ``hbrt`` command: gathers verbs, loads the one that is called, and turns errors into a message and an exit code.
 
-Nothing here imports either side. The verbs of this distribution stand in the table below, since reading the installed
-packages' entry points costs more than all else that ``hbrt start`` does before a daemon runs; a test holds the table to
-pyproject.toml. The commands of guests, and of other packages that add to the group ``hbrt.commands``, are looked up.
+Nothing here imports either side. The table below lists this distribution's verbs, because reading the installed
+packages' entry points costs more than everything else that ``hbrt start`` does before a daemon runs; a test keeps the
+table equal to pyproject.toml. The commands of guests, and of other packages that extend the group ``hbrt.commands``,
+are looked up.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ ENTRY_POINTS = "hbrt.commands"
 
 
 class Verb(NamedTuple):
-    """Where a verb's click command is, its line in ``hbrt --help``, and of a guest's the extra that brings it."""
+    """Where a verb's click command is, its line in ``hbrt --help``, and for a guest's the extra that installs it."""
 
     target: str
     help: str
@@ -97,9 +98,9 @@ _AS_JSON = "hbrt.as_json"
 
 @contextlib.contextmanager
 def mapped_exits(*, as_json: bool = False) -> Iterator[None]:
-    """Turn an expected error, Ctrl-C and a closed pipe into a sentence, where there is one, and hbrt.cli.exits' code.
+    """Turn an expected error, Ctrl-C or a closed pipe into a message, if any, and an exit code of hbrt.cli.exits.
 
-    With ``as_json`` the sentence of an error is in a JSON document on standard output.
+    With ``as_json``, the error message is a JSON document on standard output.
     """
     from hbrt.cli.exits import Exit
 
@@ -114,16 +115,16 @@ def mapped_exits(*, as_json: bool = False) -> Iterator[None]:
         raise
     except BrokenPipeError:
         with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered still has to go somewhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # buffered output still has to go somewhere
         raise click.exceptions.Exit(Exit.UNREAD) from None
     except KeyboardInterrupt:
         raise click.exceptions.Exit(Exit.INTERRUPTED) from None
-    except Exception as error:  # noqa: BLE001 - one that is not expected is shown whole
+    except Exception as error:  # noqa: BLE001 - an unexpected error is shown with its traceback
         raise click.exceptions.Exit(_tell(error, as_json=as_json)) from None
 
 
 def _tell_json(sentence: str, code: int, status: object = None) -> int:
-    """Print an error as the one document of a verb with ``--json``; returns the exit code."""
+    """Print an error as the JSON document of a verb with ``--json``; returns the exit code."""
     from hbrt.cli.tables import show_json
 
     show_json({"error": sentence, "exit_code": code, "status": getattr(status, "name", None)})
@@ -131,7 +132,7 @@ def _tell_json(sentence: str, code: int, status: object = None) -> int:
 
 
 def _tell(error: Exception, *, as_json: bool = False) -> int:
-    """Print what became of a verb; returns the exit code."""
+    """Print how a verb ended; returns the exit code."""
     from hbrt.cli.exits import Exit, exit_for, sentence_of
 
     code = exit_for(error)
@@ -157,7 +158,7 @@ class VerbGroup(click.Group):
         return [*VERBS, *sorted(set(guests.targets(ENTRY_POINTS)) - set(VERBS))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The verb's command, loaded; None when there is no such verb."""
+        """The verb's command, loaded; None if there is no such verb."""
         verb = VERBS.get(ALIASES.get(cmd_name, cmd_name))
         if verb and verb.extra:
             return cast("click.Command", guests.load(ENTRY_POINTS, cmd_name, f"'hbrt {cmd_name}'", verb.extra))
@@ -170,7 +171,7 @@ class VerbGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The verb that is called; one that is not there is answered with the nearest one."""
+        """The verb that is called; for an unknown one, the error suggests the most similar verb."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             import difflib
@@ -183,7 +184,7 @@ class VerbGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take the arguments, and note whether the verb is to answer in JSON: its errors do, too."""
+        """Take the arguments, and record whether the verb must answer in JSON, including its errors."""
         ctx.meta[_AS_JSON] = "--json" in args
         return super().parse_args(ctx, args)
 
@@ -208,26 +209,26 @@ class VerbGroup(click.Group):
 )
 @click.version_option(__version__, message="hbrt %(version)s", help="Print the version.")
 def group() -> None:
-    """Run and look after an emulated ARM-DSP board.
+    """Run and manage an emulated ARM-DSP board.
 
-    Exit codes: 0 good; 1 your op, image or check failed; 2 wrong usage; 3 the tool or its environment is broken; 4 a
+    Exit codes: 0 success; 1 your op, image or check failed; 2 wrong usage; 3 the tool or its environment is broken; 4 a
     program left a process behind, whose mistakes are not known; 124 a time limit was reached; 130 Ctrl-C.
     """
 
 
 def open_standard_streams() -> None:
-    """Open what a caller has closed (``hbrt status >&-``) on /dev/null: the next file would take its descriptor."""
+    """Open streams closed by the caller (``hbrt status >&-``) on /dev/null: the next file would get a descriptor."""
     for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
             os.fstat(fd)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest that is free, which is this one
+            os.open(os.devnull, os.O_RDWR)  # the lowest free descriptor, which is this one
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(fd, mode, closefd=False))
 
 
 def be_program(command: click.Command, name: str) -> NoReturn:
-    """Run a command with this process's arguments, and end the process as ``mapped_exits`` says."""
+    """Run a command with this process's arguments, and end the process like ``mapped_exits``."""
     from hbrt.cli.exits import Exit
 
     open_standard_streams()
@@ -235,14 +236,14 @@ def be_program(command: click.Command, name: str) -> NoReturn:
     try:
         command.main(args=sys.argv[1:], prog_name=name)
     except SystemExit:
-        if sys.stdout is not stdout:  # click replaces it when the reader of the help has left, and returns 1
+        if sys.stdout is not stdout:  # click replaces it if the reader of the help has left, and returns 1
             sys.exit(Exit.UNREAD)
         raise
-    except Exception as error:  # noqa: BLE001 - of an option's default: the command itself has its mapped exits
+    except Exception as error:  # noqa: BLE001 - from an option's default: the command itself has its mapped exits
         sys.exit(_tell(error))
     raise AssertionError("unreachable: click ends the process")
 
 
 def main() -> None:
-    """Entry of the ``hbrt`` program, once it is loaded (see hbrt.programs)."""
+    """Entry point of the ``hbrt`` program, once it is loaded (see hbrt.programs)."""
     be_program(group, "hbrt")

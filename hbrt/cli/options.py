@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ImageFile(click.Path):
-    """An image: a file that is there, and whose path messages between processes can name."""
+    """An image: an existing file, whose path messages between processes can contain."""
 
     def __init__(self) -> None:
         super().__init__(exists=True, dir_okay=False, path_type=Path)
@@ -36,15 +36,15 @@ class ImageFile(click.Path):
 
 
 class Seconds(click.FloatRange):
-    """A time span above 0; what is longer than eleven days, infinity for one, is as good as forever."""
+    """A time span above 0; anything longer than eleven days, including infinity, counts as forever."""
 
-    MOST = 1e6  # what is waited with takes 32 bits of milliseconds
+    MOST = 1e6  # the waiting calls take 32 bits of milliseconds
 
     def __init__(self) -> None:
         super().__init__(min=0, min_open=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number, which NaN is not, though no bound refuses it."""
+        """The number; NaN is rejected, since no bound does that."""
         seconds = super().convert(value, param, ctx)
         if math.isnan(seconds):
             self.fail(f"{value!r} is not a number of seconds.", param, ctx)
@@ -57,13 +57,13 @@ def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
 
 
 def was_given(*names: str) -> bool:
-    """Whether one of the options of the verb that runs was given, on the command line or by a variable."""
+    """Whether one of the running verb's options was given, on the command line or by a variable."""
     ctx = click.get_current_context()
     return any(ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT for name in names)
 
 
 def option_given(*names: str) -> str:
-    """Return the first of these options that stands on the command line, as it is spelled there; "" for none."""
+    """Return the first of these options on the command line, as spelled there; "" if none."""
     ctx = click.get_current_context()
     spellings = {param.name: param.opts[0] for param in ctx.command.params}
     on_line = click.core.ParameterSource.COMMANDLINE
@@ -91,8 +91,8 @@ def to_paths(_ctx: click.Context, _param: click.Parameter, value: str | None) ->
     board = _to_any_board(_ctx, _param, value)
     if isinstance(board, RemoteBoard):
         raise WrongUseError(
-            f"The board at {board.name} is on another machine; this verb is for boards of this one: call it there, or "
-            "name one of this machine with --board. Programs, 'hbrt run', 'hbrt op check', 'hbrt status', 'hbrt ops', "
+            f"The board at {board.name} is on another machine; this verb is for local boards: run it there, or "
+            "name a local board with --board. Programs, 'hbrt run', 'hbrt op check', 'hbrt status', 'hbrt ops', "
             "'hbrt tasks', 'hbrt top', 'hbrt web', 'hbrt mem', 'hbrt log' and 'hbrt trace save' use it from here."
         )
     return board
@@ -106,7 +106,7 @@ def _to_any_board(_ctx: click.Context, _param: click.Parameter, value: str | Non
 
 
 def _complete_board(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of boards for a shell's completion."""
+    """Board names for a shell's completion."""
     from hbrt.board.files import boards_in
     from hbrt.board.paths import home, is_private_name
 
@@ -126,19 +126,19 @@ def _complete_profile(_ctx: click.Context, _param: click.Parameter, incomplete: 
 
 
 def _complete_check(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """Words of HBRT_CHECK, the last one of a list, for a shell's completion."""
+    """Words of HBRT_CHECK, completing the last one of a list, for a shell's completion."""
     before, comma, word = incomplete.rpartition(",")
     given = before.split(",")
     return [f"{before}{comma}{one}" for one in check_words() if one.startswith(word) and one not in given]
 
 
 def complete_command(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Command numbers of the board that runs, with the ops' names, for a shell's completion."""
+    """Command numbers of the running board, with the ops' names, for a shell's completion."""
     from hbrt.control.ask import ask
 
     try:
         rows = ask(ctx.params.get("board") or board_ref(None), "ops")
-    except Exception:  # noqa: BLE001 - a completion says nothing when it knows nothing
+    except Exception:  # noqa: BLE001 - a completion must not print errors
         return []
     found = ((f"{row['cmd']:#x}", row["name"]) for row in rows)
     return [CompletionItem(number, help=name) for number, name in found if number.startswith(incomplete)]
@@ -157,36 +157,36 @@ def board_option(function: F) -> F:
         metavar="NAME",
         callback=to_paths,
         shell_complete=_complete_board,
-        help="Name of the board, or its directory when it has a slash. Default: HBRT_BOARD, else 'default'.",
+        help="Name of the board, or its directory if it has a slash. Default: HBRT_BOARD, else 'default'.",
     )(function)
 
 
 def any_board_option(function: F) -> F:
-    """Add ``--board`` for boards of other machines, too; ``board`` is a RemoteBoard then."""
+    """Add ``--board`` for boards on other machines, too; ``board`` is then a RemoteBoard."""
     return click.option(
         "--board",
         "-b",
         metavar="NAME",
         callback=_to_any_board,
         shell_complete=_complete_board,
-        help="Name of the board, its directory when it has a slash, or tcp://HOST:PORT of its relay. Default: "
+        help="Name of the board, its directory if it has a slash, or tcp://HOST:PORT of its relay. Default: "
         "HBRT_BOARD, else 'default'.",
     )(function)
 
 
 def image_option(*names: str, help: str, metavar: str = "FILE", required: bool = False) -> Callable[[F], F]:
-    """Add ``--image``, or what ``names`` say; the verb gets a Path or None."""
+    """Add ``--image``, or the option in ``names``; the verb gets a Path or None."""
     return click.option(*(names or ("--image",)), metavar=metavar, type=ImageFile(), required=required, help=help)
 
 
 def port_option(function: F) -> F:
-    """Add ``--port``, of a page on loopback."""
+    """Add ``--port``, for a page on loopback."""
     return click.option(
         "--port",
         type=click.IntRange(0, 65535),
         default=0,
         show_default="a free one",
-        help="Port on loopback that the page is served at.",
+        help="Port on loopback at which the page is served.",
     )(function)
 
 
@@ -219,7 +219,7 @@ def _for_what_it_starts(name: str) -> Callable[[click.Context, click.Parameter, 
 
 
 def check_option(function: F) -> F:
-    """Add ``--check``, which is HBRT_CHECK for what the verb starts."""
+    """Add ``--check``, which sets HBRT_CHECK for what the verb starts."""
     set_it = _for_what_it_starts("HBRT_CHECK")
 
     def watch(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
@@ -240,19 +240,19 @@ def check_option(function: F) -> F:
 
 
 def aging_option(function: F) -> F:
-    """Add ``--aging``, which is HBRT_AGING_MS for the boards that the verb starts."""
+    """Add ``--aging``, which sets HBRT_AGING_MS for the boards that the verb starts."""
     return click.option(
         "--aging",
         metavar="MS",
         callback=_for_what_it_starts("HBRT_AGING_MS"),
         expose_value=False,
-        help="A waiting task gains one level of priority every MS milliseconds, but never reaches 254, so that none "
+        help="A waiting task gains one level of priority every MS milliseconds, but never reaches 254, so that no task "
         "waits forever; 0 turns it off. Default: HBRT_AGING_MS, else 0.",
     )(function)
 
 
 def profile_option(function: F) -> F:
-    """Add ``--profile``, which is HBRT_PROFILE for what the verb starts."""
+    """Add ``--profile``, which sets HBRT_PROFILE for what the verb starts."""
 
     def set_it(_ctx: click.Context, param: click.Parameter, value: str | None) -> None:
         if value is None:
@@ -276,13 +276,13 @@ def profile_option(function: F) -> F:
 
 
 def dma_order_option(function: F) -> F:
-    """Add ``--dma-order``, which is HBRT_DMA_ORDER for the boards that the verb starts."""
+    """Add ``--dma-order``, which sets HBRT_DMA_ORDER for the boards that the verb starts."""
     return click.option(
         "--dma-order",
         metavar="ORDER",
         callback=_for_what_it_starts("HBRT_DMA_ORDER"),
         expose_value=False,
-        help="When the bytes of iDMA copies move on a board that this starts: strict, or relaxed:SEED. "
+        help="When the bytes of iDMA copies move on a board started by this verb: strict, or relaxed:SEED. "
         "Default: HBRT_DMA_ORDER, else strict.",
     )(function)
 
@@ -301,7 +301,7 @@ boards_option = click.option(
     type=click.IntRange(1, 10_000),
     default=2,
     show_default=True,
-    help="How many boards, each in its own process.",
+    help="Number of boards, each in its own process.",
 )
 address_option = click.option(
     "--address", metavar="HOST:PORT", help="Boards on the machines of a Ray cluster. Default: this machine."

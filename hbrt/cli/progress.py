@@ -13,11 +13,11 @@ def progress(total: int, what: str = "") -> Iterator[Callable[[int], None]]:
     """Show a bar on standard error while the block runs, if that is a terminal.
 
     Args:
-        total: When it is full.
+        total: The value at which it is full.
         what: The text before it.
 
     Yields:
-        A function that takes how much is done.
+        A function that takes the amount done.
     """
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield lambda _done: None
@@ -26,7 +26,7 @@ def progress(total: int, what: str = "") -> Iterator[Callable[[int], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    # Lines that are printed meanwhile go above the bar, but for those whose output is a file.
+    # Lines that are printed in the meantime go above the bar, except those whose output is a file.
     is_shared = sys.stdout.isatty()
     with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=is_shared) as bar:
         task = bar.add_task(what, total=total)

@@ -1,4 +1,4 @@
-"""What a verb answers, made once: data for ``--json``, the same as lines and tables for people, and the exit code."""
+"""A verb's answer, made once: data for ``--json``, the same as lines and tables for people, and the exit code."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Report:
 
     Args:
         data: What ``--json`` prints as one document.
-        parts: Lines and tables, in the order of their reading.
+        parts: Lines and tables, in reading order.
         code: The exit code.
-        warnings: Lines for standard error, which ``--json`` has in its data.
+        warnings: Lines for standard error; ``--json`` has them in its data.
     """
 
     def __init__(self, data: Any, *parts: object, code: int = Exit.GOOD, warnings: Sequence[str] = ()) -> None:
@@ -47,7 +47,7 @@ class Report:
 
 
 def is_json() -> bool:
-    """Whether the verb that runs was asked for ``--json``: nothing else may be on its standard output."""
+    """Whether the running verb got ``--json``: nothing else may be printed on its standard output."""
     return bool(click.get_current_context().meta.get(_IS_JSON))
 
 

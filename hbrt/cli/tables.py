@@ -1,4 +1,4 @@
-"""What verbs print: one JSON document, or lines and tables; plain and whole when nobody looks at a terminal."""
+"""Output of verbs: one JSON document, or lines and tables; plain and complete if the output is not a terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import click
 from hbrt.borders.printable import LINES, printable
 from hbrt.settings import rounded
 
-_FEWEST_FOLDED = 16  # characters a line of a column that is folded: fewer are read by nobody
+_FEWEST_FOLDED = 16  # characters per line in a folded column: with fewer it would be unreadable
 _GAP = 3
 
 
@@ -22,11 +22,11 @@ class Column(NamedTuple):
     """One column.
 
     Attributes:
-        heading: Above it.
-        of: The cell of a row: a function of the row, or a key or an attribute of it. Default: the heading in small
-            letters; of a row that is a list or a tuple, what stands at the column's place.
-        is_number: Whether numbers stand in it, to the right.
-        is_state: Whether states stand in it, which a terminal shows in color.
+        heading: Text above it.
+        of: The cell of a row: a function of the row, or a key or an attribute of it. Default: the heading in lower
+            case; for a row that is a list or a tuple, the item at the column's position.
+        is_number: Whether it contains numbers, which are right-aligned.
+        is_state: Whether it contains states, which a terminal shows in color.
     """
 
     heading: str
@@ -35,7 +35,7 @@ class Column(NamedTuple):
     is_state: bool = False
 
     def cell(self, row: Any, at: int) -> object:
-        """What stands in a row's cell in this column, which is at a place."""
+        """The content of a row's cell in this column, given the column's position."""
         if callable(self.of):
             return self.of(row)
         key = self.of or self.heading.lower()
@@ -45,7 +45,7 @@ class Column(NamedTuple):
 
 
 class Time(NamedTuple):
-    """A time in a cell: all of a table have the same unit.
+    """A time in a cell: all times of a table have the same unit.
 
     Attributes:
         ns: Nanoseconds.
@@ -59,14 +59,14 @@ class Time(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Columns and rows, and the line that stands for a table without rows."""
+    """Columns and rows, and the line shown for a table without rows."""
 
     columns: Sequence[Column]
     rows: Sequence[Any]
     empty: str = ""
 
     def as_texts(self) -> dict[str, Any]:
-        """The table for a page: headings, whether numbers stand below each, and the texts of the cells."""
+        """The table for a page: headings, whether each column is numeric, and the texts of the cells."""
         columns = [{"heading": one.heading, "is_number": one.is_number} for one in self.columns]
         return {"columns": columns, "rows": cells_of(self.columns, self.rows), "empty": self.empty}
 
@@ -91,23 +91,23 @@ COLORS = {
     **dict.fromkeys(("offline", "stalled"), "yellow"),
     **dict.fromkeys(("crashed", "stuck", "hung", "failed"), "red"),
 }
-"""Of the states of boards, cores and samples; any other has none."""
+"""For states of boards, cores and samples; other states have no color."""
 
 
 def show_text(text: object = "", *, err: bool = False, nl: bool = True) -> None:
-    """Print lines, on standard error with ``err``: what a terminal would obey in the texts of others is escaped."""
+    """Print lines, on standard error with ``err``; control sequences in texts of others are escaped."""
     click.echo(printable(str(text), LINES), err=err, nl=nl)
 
 
 def show_json(document: Any) -> None:
-    """Print the one document."""
+    """Print the JSON document."""
     click.echo(json.dumps(document, indent=2))
 
 
 def show_table(columns: Sequence[Column], rows: Sequence[Any]) -> None:
-    """Print a table: by rich on a terminal that has room for it; else in plain columns, as wide as they are.
+    """Print a table: with rich if a terminal has room for it; otherwise in plain columns at full width.
 
-    On a terminal only the widest column is folded: a letter a line of each would be no table anymore.
+    On a terminal, only the widest column is folded: a table of one-letter lines would be unreadable.
     """
     cells = cells_of(columns, rows)
     if not (sys.stdout.isatty() and _show_rich(columns, cells)):
@@ -125,12 +125,12 @@ def cells_of(columns: Sequence[Column], rows: Sequence[Any]) -> list[list[str]]:
 
 
 def plain_lines(columns: Sequence[Column], rows: Sequence[Any]) -> list[str]:
-    """Headings and rows as lines, two blanks between columns, numbers to the right."""
+    """Headings and rows as lines, with two spaces between columns, numbers right-aligned."""
     return padded_lines(columns, cells_of(columns, rows))
 
 
 def padded_lines(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> list[str]:
-    """Like ``plain_lines``, of the texts of the cells."""
+    """Like ``plain_lines``, given the texts of the cells."""
     widths = _widths(columns, cells)
     lines = []
     for row in ([column.heading for column in columns], *cells):
@@ -151,7 +151,7 @@ def _text(cell: object) -> str:
 
 
 def _show_rich(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the terminal has room for the table, which is printed then."""
+    """Print the table if the terminal has room for it; returns whether it was printed."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -177,12 +177,12 @@ def _style(cell: str, column: Column) -> str:
 
 
 def _is_bare() -> bool:
-    """Whether the user wants no escape sequences: NO_COLOR is about colors, but bold comes by the same way."""
+    """Whether the user wants no escape sequences: NO_COLOR is about colors, but bold uses them as well."""
     return bool(os.environ.get("NO_COLOR"))
 
 
 def time_of_us(us: float, before: str = "") -> Time:
-    """A time in a cell, of microseconds."""
+    """A time in a cell, given in microseconds."""
     return Time(us * 1000, before)
 
 
@@ -190,12 +190,12 @@ _UNITS: Final = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
 
 
 def short_time(nanoseconds: float) -> str:
-    """Short text of a time that is measured or modelled: ``870 ns``, ``12.3 µs``, ``4.56 ms``, ``142 s``."""
+    """Short text for a measured or modelled time: ``870 ns``, ``12.3 µs``, ``4.56 ms``, ``142 s``."""
     return in_unit(nanoseconds, unit_of([nanoseconds]))
 
 
 def unit_of(times_ns: Sequence[float]) -> str:
-    """The unit in which all of these times are short: that of the longest, a finer one where another is far shorter."""
+    """The unit in which all these times are short: that of the longest, or a finer one if another is far shorter."""
     times_ns = [abs(one) for one in times_ns if one]
     names = list(_UNITS)
     at = max((at for at, name in enumerate(names) if max(times_ns, default=0) >= _UNITS[name]), default=0)
@@ -213,7 +213,7 @@ def in_unit(nanoseconds: float, unit: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Short text of a time span: ``0.3 s``, ``42 s``, ``5 min``, ``2 h 5 min``, ``3 d 2 h``."""
+    """Short text for a time span: ``0.3 s``, ``42 s``, ``5 min``, ``2 h 5 min``, ``3 d 2 h``."""
     if seconds < 10:
         return f"{max(seconds, 0):.1f} s"
     if seconds < 60:
@@ -229,17 +229,17 @@ def duration(seconds: float) -> str:
 
 
 def core_name(core: Mapping[str, Any]) -> str:
-    """What a list calls a core, a row of the board's status: its number, and its kind when it is no DSP core."""
+    """A core's name in a list, given its row of the board's status: number, and kind unless it is a DSP core."""
     return str(core["core"]) if core["kind"] == "dsp" else f"{core['core']} {core['kind'].upper()}"
 
 
 def command_of(task: Mapping[str, Any]) -> str:
-    """What selects the op of a task: its command; of a task for a BPU or an NPU the word "model"."""
+    """What selects a task's op: its command; for a task on a BPU or an NPU, the word "model"."""
     return f"{task['cmd']:#x}" if task["kind"] == "dsp" else "model"
 
 
 def task_name(task: Mapping[str, Any]) -> str:
-    """What a sentence calls a task: ``softmax (0x400)``, ``command 0x999``, ``model digits.onnx``, ``a model``."""
+    """A task's name in a sentence: ``softmax (0x400)``, ``command 0x999``, ``model digits.onnx``, ``a model``."""
     command, name = command_of(task), task["name"]
     if command == "model":
         return f"model {name}" if name else "a model"
@@ -250,26 +250,26 @@ PARTS: Final = ("vector", "scalar", "ddr", "wait")
 
 
 def modelled_time(task: Mapping[str, Any]) -> Time | None:
-    """The modelled time of a task of the history: with ~ when it is estimated."""
+    """The modelled time of a task in the history, with ~ if it is estimated."""
     if not task["modelled_cycles"]:
         return None
     return Time(task["modelled_ns"], "~" if task["modelled_is_estimated"] else "")
 
 
 def shares(task: Mapping[str, Any]) -> str:
-    """What the modelled cycles of a task are for, as of ``most_of``."""
+    """What a task's modelled cycles are spent on, as in ``most_of``."""
     return most_of({name: task[f"modelled_{name}"] for name in PARTS})
 
 
 def most_of(parts: Mapping[str, float]) -> str:
-    """The shares of parts in their sum, the largest first, as in ``vector 71% wait 20%``; none under 1%."""
+    """Each part's share of the sum, the largest first, as in ``vector 71% wait 20%``; shares under 1% are omitted."""
     total = sum(parts.values())
     largest_first = sorted(parts.items(), key=lambda part: -part[1])
     return " ".join(f"{name} {count / total:.0%}" for name, count in largest_first if 100 * count > total)
 
 
 def overlapped(task: Mapping[str, Any]) -> Time | None:
-    """The modelled time of a task's copies, and the share of it that passed while the core computed."""
+    """The modelled time of a task's copies, and the share of it that overlapped with computing."""
     cycles = task["modelled_dma"]
     if not cycles or not task["modelled_cycles"]:
         return None

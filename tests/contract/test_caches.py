@@ -250,6 +250,6 @@ def test_arrays_of_python_habits(cache: str, chip: Chip) -> None:
 @pytest.mark.differs("remote", "looks into the board's directory")
 def test_an_unknown_mode_is_refused_where_it_is_read(monkeypatch: pytest.MonkeyPatch, chip: Chip) -> None:
     monkeypatch.setenv("HBRT_CACHE", "strickt")
-    with pytest.raises(BadSettingError, match="HBRT_CACHE is 'strickt'; write coherent, strict"):
+    with pytest.raises(BadSettingError, match="Invalid HBRT_CACHE 'strickt': must be coherent, strict"):
         Session(BoardPaths(chip.board.path))
     chip.until(lambda: len(chip.programs()) == 1, "the end of the attachment that was given up")

@@ -59,18 +59,26 @@ def test_yes_and_no(raw: str, monkeypatch: pytest.MonkeyPatch, *, value: bool) -
 
 
 BAD = (
-    ("HBRT_AUTOSTART", "maybe", "HBRT_AUTOSTART is 'maybe'; write 1 or 0. It sets: start a private board when no"),
-    ("HBRT_CORES", "two", "HBRT_CORES is 'two', which is not a whole number. It sets: DSP cores of a board"),
-    ("HBRT_CORES", "2.5", "HBRT_CORES is '2.5', which is not a whole number."),
-    ("HBRT_CORES", "-1", "HBRT_CORES is -1; write 0 or more. It sets: DSP cores of a board"),
+    (
+        "HBRT_AUTOSTART",
+        "maybe",
+        "Invalid HBRT_AUTOSTART 'maybe': must be 1 or 0. It sets: start a private board if no",
+    ),
+    ("HBRT_CORES", "two", "Invalid HBRT_CORES 'two': must be an integer. It sets: DSP cores of a board"),
+    ("HBRT_CORES", "2.5", "Invalid HBRT_CORES '2.5': must be an integer."),
+    ("HBRT_CORES", "-1", "Invalid HBRT_CORES -1: must be 0 or more. It sets: DSP cores of a board"),
     (
         "HBRT_AGING_MS",
         "9" * 20,
-        f"HBRT_AGING_MS is {'9' * 20}; write 0 to 1000000000. It sets: milliseconds of waiting",
+        f"Invalid HBRT_AGING_MS {'9' * 20}: must be 0 to 1000000000. It sets: milliseconds of waiting",
     ),
-    ("HBRT_MODEL_WATCHDOG_MS", "4294968", "HBRT_MODEL_WATCHDOG_MS is 4294968; write 0 to 4294967. It sets: time limit"),
-    ("HBRT_CACHE", "magic", "HBRT_CACHE is 'magic'; write coherent, strict or evicting:SEED, as in evicting:7."),
-    ("HBRT_DDR", "lots", "The HBRT_DDR 'lots' is not a size; write a number with K, M, G or T, as in 512M or 2G."),
+    (
+        "HBRT_MODEL_WATCHDOG_MS",
+        "4294968",
+        "Invalid HBRT_MODEL_WATCHDOG_MS 4294968: must be 0 to 4294967. It sets: time limit",
+    ),
+    ("HBRT_CACHE", "magic", "Invalid HBRT_CACHE 'magic': must be coherent, strict or evicting:SEED, as in evicting:7."),
+    ("HBRT_DDR", "lots", "Invalid HBRT_DDR 'lots': expected a number with K, M, G or T, as in 512M or 2G."),
 )
 
 
@@ -101,7 +109,9 @@ def test_settings_are_looked_at_before_anybody_reads_them(
 
 def test_one_without_a_least_value_has_a_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HBRT_SPIN_US", "9" * 20)
-    with pytest.raises(BadSettingError, match=r"HBRT_SPIN_US is 9{20}; write 1000000000 or less\. It sets: micro"):
+    with pytest.raises(
+        BadSettingError, match=r"Invalid HBRT_SPIN_US 9{20}: must be 1000000000 or less\. It sets: micro"
+    ):
         settings.integer("HBRT_SPIN_US")
 
 
@@ -126,13 +136,13 @@ def test_sizes(raw: str, value: int) -> None:
 
 @each("raw", ["", "0", "-1", "-2G", "G", "2X", "1e999", "nan", "inf", "2GG", "0x10", "1,5G"])
 def test_what_is_no_size(raw: str) -> None:
-    with pytest.raises(BadSettingError, match="is not a size; write a number with K, M, G or T"):
+    with pytest.raises(BadSettingError, match="expected a number with K, M, G or T"):
         parse_size(raw)
 
 
 @pytest.mark.parametrize("raw", ["9" * 20, "4294967296T"])
 def test_what_is_more_than_any_memory_holds(raw: str) -> None:
-    with pytest.raises(BadSettingError, match=f"The size '{raw}' is more than any memory or file holds; write less"):
+    with pytest.raises(BadSettingError, match=f"The size '{raw}' is too large for any memory or file; use less"):
         parse_size(raw)
 
 

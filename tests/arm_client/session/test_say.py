@@ -42,4 +42,7 @@ def test_a_finding_has_its_severity_and_its_kind(before: str, beginning: str) ->
 def test_a_wrong_setting_is_said_once_to_users_of_the_c_names() -> None:
     source = "import arm_client as hb\nfor _ in range(3):\n    assert hb.hbSysAllocMem(hb.hbSysMem(), 64) != 0\n"
     (line,) = said(source, HBRT_CACHE="srict", HBRT_BOARD="none")
-    assert line == "hbrt: warning: HBRT_CACHE is 'srict'; write coherent, strict or evicting:SEED, as in evicting:7."
+    assert (
+        line
+        == "hbrt: warning: Invalid HBRT_CACHE 'srict': must be coherent, strict or evicting:SEED, as in evicting:7."
+    )

@@ -145,7 +145,7 @@ def test_settings_of_the_mode(monkeypatch: pytest.MonkeyPatch, rpc_mode: str, uc
 
 def test_an_unknown_mode_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HB_DSP_RPC_MODE", "rely")
-    with pytest.raises(settings.BadSettingError, match="HB_DSP_RPC_MODE is 'rely'; write one of direct, relay"):
+    with pytest.raises(settings.BadSettingError, match="Invalid HB_DSP_RPC_MODE 'rely': must be one of direct, relay"):
         settings.is_relayed()
 
 

@@ -196,7 +196,7 @@ print(*answers)
         (["--board", "no name"], "'no name' is not a board name: use up to 64 letters, digits, '.', '_' and '-'."),
         (["--cores", "0"], "0 is not in the range 1<=x<=8"),
         (["--cores", "9"], "9 is not in the range 1<=x<=8"),
-        (["--ddr", "much"], "The size 'much' is not a size; write a number with K, M, G or T, as in 512M or 2G."),
+        (["--ddr", "much"], "Invalid size 'much': expected a number with K, M, G or T, as in 512M or 2G."),
         (["--image", "missing.py"], "File 'missing.py' does not exist."),
         (["--timeout", "0"], "0.0 is not in the range x>0"),
         (["--foreground", "--json"], "Use either --foreground or --json: the log is not JSON."),
@@ -220,13 +220,17 @@ def test_wrong_usage_is_told_before_anything_is_made(shell: Shell, arguments: li
         (
             "HBRT_CORES",
             "99",
-            "HBRT_CORES is 99; write 0 to 8. It sets: DSP cores of a board that is started without --cores;",
+            "Invalid HBRT_CORES 99: must be 0 to 8. It sets: DSP cores of a board that is started without --cores;",
         ),
-        ("HBRT_WATCHDOG_MS", "-1", "HBRT_WATCHDOG_MS is -1; write 0 or more. It sets: time limit of an op without a"),
-        ("HBRT_DDR", "12Q", "The HBRT_DDR '12Q' is not a size; write a number with K, M, G or T, as in 512M or 2G."),
+        (
+            "HBRT_WATCHDOG_MS",
+            "-1",
+            "Invalid HBRT_WATCHDOG_MS -1: must be 0 or more. It sets: time limit of an op without a",
+        ),
+        ("HBRT_DDR", "12Q", "Invalid HBRT_DDR '12Q': expected a number with K, M, G or T, as in 512M or 2G."),
         # Its cores would trip over these:
-        ("HBRT_SPIN_US", "much", "HBRT_SPIN_US is 'much', which is not a whole number."),
-        ("HBRT_FILL", "much", "HBRT_FILL is 'much'; write zeros, pattern or random:SEED, as in random:7."),
+        ("HBRT_SPIN_US", "much", "Invalid HBRT_SPIN_US 'much': must be an integer."),
+        ("HBRT_FILL", "much", "Invalid HBRT_FILL 'much': must be zeros, pattern or random:SEED, as in random:7."),
     ],
 )
 def test_a_bad_setting_is_wrong_usage(shell: Shell, name: str, value: str, sentence: str) -> None:
@@ -265,7 +269,7 @@ def test_a_setting_that_the_daemon_of_a_private_board_reads_is_named(shell: Shel
     shell.environment["HBRT_WATCHDOG_MS"] = value
     program = "import arm_client as hb; print(hb.hbSysAllocMem(hb.hbSysMem(), 8), hb.last_error())"
     said = shell.python("-c", program).stdout
-    assert said.startswith("-6000133 HBRT_WATCHDOG_MS is ")
+    assert said.startswith("-6000133 Invalid HBRT_WATCHDOG_MS ")
     assert "Traceback" not in said
 
 

@@ -59,7 +59,7 @@ def test_a_directory_that_has_been_removed_is_named(tmp_path: Path, monkeypatch:
     gone.rmdir()
     with pytest.raises(FileNotFoundError) as caught:
         Path("board").absolute()
-    assert sentence_of(caught.value) == "The current directory has been removed; go to another one."
+    assert sentence_of(caught.value) == "The current directory no longer exists; change to another one."
 
 
 def test_a_sentence_names_the_file_that_the_system_refused() -> None:

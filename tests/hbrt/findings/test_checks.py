@@ -25,7 +25,7 @@ def test_every_check_has_a_word_and_every_word_is_known() -> None:
 
 
 def test_unknown_word_is_refused() -> None:
-    with pytest.raises(BadSettingError, match="HBRT_CHECK has 'memroy'; write words of tell, fail"):
+    with pytest.raises(BadSettingError, match="Unknown word 'memroy' in HBRT_CHECK: expected tell, fail"):
         settings.words("HBRT_CHECK", "dma,memroy")
 
 

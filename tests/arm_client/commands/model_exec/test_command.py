@@ -531,12 +531,16 @@ def test_it_starts_a_private_board_and_leaves_nothing(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
-        ("HBRT_CACHE", "x", "Error: HBRT_CACHE is 'x'; write coherent, strict or evicting:SEED, as in evicting:7.\n"),
+        (
+            "HBRT_CACHE",
+            "x",
+            "Error: Invalid HBRT_CACHE 'x': must be coherent, strict or evicting:SEED, as in evicting:7.\n",
+        ),
         ("HBRT_BOARD", "a b", "Error: 'a b' is not a board name: use up to 64 letters, digits, '.', '_' and '-'.\n"),
         (
             "HBRT_CORES",
             "99",
-            "HBRT_CORES is 99; write 0 to 8. It sets: DSP cores of a board that is started without --cores",
+            "Invalid HBRT_CORES 99: must be 0 to 8. It sets: DSP cores of a board that is started without --cores",
         ),
     ],
 )

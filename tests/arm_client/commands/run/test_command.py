@@ -315,9 +315,9 @@ def test_a_sample_whose_op_is_missing_fails_the_run(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("HBRT_CACHE", "HBRT_CACHE is 'x'; write coherent, strict or evicting:SEED, as in evicting:7.\n"),
-        ("HBRT_LEASE_WAIT_S", "HBRT_LEASE_WAIT_S is 'x', which is not a whole number."),
-        ("HBRT_BPU", "HBRT_BPU is 'x'; write one of board, inline.\n"),
+        ("HBRT_CACHE", "Invalid HBRT_CACHE 'x': must be coherent, strict or evicting:SEED, as in evicting:7.\n"),
+        ("HBRT_LEASE_WAIT_S", "Invalid HBRT_LEASE_WAIT_S 'x': must be an integer."),
+        ("HBRT_BPU", "Invalid HBRT_BPU 'x': must be one of board, inline.\n"),
     ],
 )
 def test_a_bad_setting_is_wrong_usage_and_said_once(shell: Shell, name: str, sentence: str) -> None:
