@@ -53,13 +53,13 @@ struct task {
 };
 struct queue {
   im_job_handle_t handle;
-  int count, room;
+  int count;
   struct task *tasks;
   struct queue *next;
 };
 static pthread_mutex_t queues_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the jobs and their tasks */
 static struct queue *queues;
-static __thread im_job_handle_t adding; /* the job to which a task call adds; 0 if none */
+static __thread struct queue *adding; /* the tasks of the current task call; NULL if none */
 
 static struct queue **place_of(im_job_handle_t handle) {
   struct queue **place = &queues;
@@ -72,39 +72,32 @@ static IM_STATUS unknown(im_job_handle_t handle) {
   return IM_STATUS_ILLEGAL_PARAM;
 }
 
-/* Add a task; the caller holds the lock. */
-static IM_STATUS add(struct queue *queue, const struct job *job) {
-  if (queue->count == queue->room) {
-    int room = queue->room ? 2 * queue->room : 8;
-    struct task *tasks = realloc(queue->tasks, (size_t)room * sizeof *tasks);
-    if (!tasks) return refuse(IM_STATUS_OUT_OF_MEMORY, "Out of memory for another task of the job.");
-    queue->tasks = tasks, queue->room = room;
-  }
-  struct task *task = &queue->tasks[queue->count++];
-  task->job = *job;
-  task->job.is_check = 0;
-  if (job->src) task->src = *job->src;
-  if (job->dst) task->dst = *job->dst;
-  if (job->pat) task->pat = *job->pat;
+static IM_STATUS add(struct queue *queue, const struct task *tasks, int count) {
+  size_t size = sizeof *tasks;
+  struct task *grown = realloc(queue->tasks, (size_t)(queue->count + count) * size);
+  if (!grown) return refuse(IM_STATUS_OUT_OF_MEMORY, "Out of memory for another task of the job.");
+  memcpy(grown + queue->count, tasks, (size_t)count * size);
+  queue->tasks = grown, queue->count += count;
   return IM_STATUS_SUCCESS;
 }
 
-static IM_STATUS added(im_job_handle_t handle, const struct job *job) {
-  pthread_mutex_lock(&queues_lock);
-  struct queue *queue = *place_of(handle);
-  IM_STATUS status = queue ? add(queue, job) : IM_STATUS_ILLEGAL_PARAM;
-  pthread_mutex_unlock(&queues_lock);
-  return queue ? status : unknown(handle);
+static IM_STATUS added(const struct job *job) {
+  struct task task = {.job = *job};
+  task.job.is_check = 0;
+  if (job->src) task.src = *job->src;
+  if (job->dst) task.dst = *job->dst;
+  if (job->pat) task.pat = *job->pat;
+  return add(adding, &task, 1);
 }
 
-/* Number of tasks of a job, -1 for an unknown one; unless `keep` is negative, those from `keep` on are removed. */
-static int tasks_of(im_job_handle_t handle, int keep) {
+/* End a task call: its job gets all of its tasks, or none if one was refused. */
+static IM_STATUS joined(struct queue *call, IM_STATUS status) {
   pthread_mutex_lock(&queues_lock);
-  struct queue *queue = *place_of(handle);
-  if (queue && keep >= 0 && keep < queue->count) queue->count = keep;
-  int count = queue ? queue->count : -1;
+  struct queue *queue = *place_of(call->handle);
+  if (queue && status == IM_STATUS_SUCCESS) status = add(queue, call->tasks, call->count);
   pthread_mutex_unlock(&queues_lock);
-  return count;
+  free(call->tasks);
+  return queue ? status : unknown(call->handle);
 }
 
 static struct queue *taken(im_job_handle_t handle) {
@@ -120,7 +113,7 @@ static IM_STATUS done(struct job *job) {
   if (adding) job->is_check = 1;
   hbrt_rga_do((uintptr_t)job);
   if (job->status <= IM_STATUS_FAILED) memcpy(last, job->text, sizeof last);
-  return adding && job->status > IM_STATUS_FAILED ? added(adding, job) : (IM_STATUS)job->status;
+  return adding && job->status > IM_STATUS_FAILED ? added(job) : (IM_STATUS)job->status;
 }
 
 static IM_STATUS process(const rga_buffer_t *src, const rga_buffer_t *dst, im_rect from, im_rect to, int usage) {
@@ -550,15 +543,13 @@ MANGLED(IM_STATUS, imendJob, "_Z8imendJobjiiPi", (im_job_handle_t handle, int sy
   freed(queue);
   return status;
 })
-#define ADDED(call)                                                 \
-  {                                                                 \
-    int count_before = tasks_of(handle, -1);                        \
-    if (count_before < 0) return unknown(handle);                   \
-    adding = handle;                                                \
-    IM_STATUS status = call;                                        \
-    adding = 0;                                                     \
-    if (status != IM_STATUS_SUCCESS) tasks_of(handle, count_before); \
-    return status;                                                  \
+#define ADDED(call)                        \
+  {                                        \
+    struct queue made = {.handle = handle}; \
+    adding = &made;                        \
+    IM_STATUS status = call;               \
+    adding = NULL;                         \
+    return joined(&made, status);          \
   }
 #define TASK(name, mangled, parameters, call) MANGLED(IM_STATUS, name, mangled, parameters, ADDED(call))
 #define JOB im_job_handle_t handle

@@ -232,11 +232,11 @@ def blurred(source: Picture, rect: Rect, blur: Sequence[int]) -> Picture:
 def mosaic(target: Picture, rect: Rect, side: int) -> None:
     """Give each square of a rectangle, of ``side`` pixels, the mean of its colors."""
     colors = _rgba(target, rect)
-    for y in range(0, colors.shape[0], side):
-        for x in range(0, colors.shape[1], side):
-            square = colors[y : y + side, x : x + side]
-            square[:] = np.rint(square.mean(axis=(0, 1)))
-    _write(colors, target.planes(rect), target)
+    rows, columns = (np.arange(0, length, side) for length in rect[:1:-1])
+    heights, widths = np.diff(rows, append=rect[3]), np.diff(columns, append=rect[2])
+    sums = np.add.reduceat(np.add.reduceat(colors, rows, axis=0, dtype=np.uint32), columns, axis=1)
+    means = np.rint(sums / np.outer(heights, widths)[..., None]).astype(np.uint8)
+    _write(means.repeat(heights, axis=0).repeat(widths, axis=1), target.planes(rect), target)
 
 
 def fill(target: Picture, rect: Rect, color: int, thickness: int = 0) -> None:

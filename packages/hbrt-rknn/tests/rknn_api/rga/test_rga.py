@@ -144,3 +144,7 @@ def test_a_blur_is_opencvs_and_a_mosaic_has_means() -> None:
     found = target.data.reshape(data.shape)
     np.testing.assert_array_equal(found[:, :8], np.broadcast_to(np.rint(data[:, :8].mean(axis=(0, 1))), (HEIGHT, 8, 3)))
     np.testing.assert_array_equal(found[:, 8:], data[:, 8:])
+    mosaic(target, (3, 1, 10, 7), 8)
+    np.testing.assert_array_equal(
+        found[1:, 11:13], np.broadcast_to(np.rint(data[1:, 11:13].mean(axis=(0, 1))), (7, 2, 3))
+    )
