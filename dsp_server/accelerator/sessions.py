@@ -57,6 +57,8 @@ class _Bound:
     Attributes:
         ranges: (physical address, bytes) of what it reads and writes.
         unsized: Address and capacity of outputs whose sizes are known only after the run.
+        answer: Their sizes in the last run, packed, while the next run is bound to give the same ones.
+        is_constant: Whether no run has given other sizes than the run before it.
         modelled_ns: How long a run takes on the board.
         ddr_bytes: How many bytes it moves there.
         allowed: Which program may use the memory, and the generation of the memory tables that said so.
@@ -68,6 +70,8 @@ class _Bound:
     unsized: tuple[tuple[int, Tensor], ...]
     modelled_ns: int
     ddr_bytes: int
+    answer: bytes = b""
+    is_constant: bool = True
     allowed: tuple[int, bytes] | None = None
 
 
@@ -106,7 +110,8 @@ class Accelerator:
             self._run(bound, input)
             _charge(bound)
             if bound.unsized:
-                _put(Sizes(_deliver(bound)), output)
+                answer = bound.answer or _deliver(bound, len(output))
+                output[: len(answer)] = answer
         except GraphError as error:
             _put(Failed(error.reason.name, str(error)), output)
             return Status.HB_DSP_RUN_TASK_FAILED
@@ -124,10 +129,7 @@ class Accelerator:
         if not self._is_looking:
             self._look_again()
         try:
-            bound.session.run_with_iobinding(bound.binding, stop.run_options)
-        except Exception as error:  # noqa: BLE001 - onnxruntime's exceptions have no common base class
-            _renew(bound)
-            raise run_failed(error) from None
+            _run_bound(bound, stop)
         finally:
             with self._lock:
                 self._running.pop()
@@ -227,28 +229,56 @@ def _charge(bound: _Bound) -> None:
     counter.work[DMA_BYTES] += bound.ddr_bytes
 
 
-def _put(answer: Loaded | Sizes | Failed, output: memoryview) -> None:
-    raw = pack_answer(answer, len(output))
-    if len(raw) > len(output):
+def _run_bound(bound: _Bound, stop: Stop) -> None:
+    """Run; if outputs were bound with the sizes of the last run and now have others, run again without sizes.
+
+    Raises:
+        GraphError: the run failed.
+    """
+    while True:
+        try:
+            bound.session.run_with_iobinding(bound.binding, stop.run_options)
+        except Exception as error:  # noqa: BLE001 - onnxruntime's exceptions have no common base class
+            was_sized = bool(bound.answer)
+            _renew(bound)
+            if not was_sized or stop.is_set:
+                raise run_failed(error) from None
+            bound.is_constant = False
+        else:
+            return
+
+
+def _packed(answer: Loaded | Sizes | Failed, most_bytes: int) -> bytes:
+    raw = pack_answer(answer, most_bytes)
+    if len(raw) > most_bytes:
         raise GraphError(Reason.INCOMPATIBLE, "The model has too many outputs for one answer.")
+    return raw
+
+
+def _put(answer: Loaded | Failed, output: memoryview) -> None:
+    raw = _packed(answer, len(output))
     output[: len(raw)] = raw
 
 
-def _deliver(bound: _Bound) -> list[list[int]]:
-    """Write the outputs whose sizes only the run has told, where they fit; return their sizes."""
+def _deliver(bound: _Bound, most_bytes: int) -> bytes:
+    """Write the outputs whose sizes only the run has told, where they fit; return the answer with their sizes."""
     made = bound.binding.get_outputs()
-    shapes = []
-    for at, one in bound.unsized:
-        array = made[at].numpy()
-        shapes.append(list(array.shape))
-        if 0 < array.nbytes <= one.room_bytes:
-            _at(one, array.dtype, array.shape)[...] = array
+    results = [(one, made[at].numpy()) for at, one in bound.unsized]
+    answer = _packed(Sizes([list(array.shape) for _, array in results]), most_bytes)
     _renew(bound)
-    return shapes
+    fitting = [(one, array) for one, array in results if 0 < array.nbytes <= one.room_bytes]
+    for one, array in fitting:
+        _at(one, array.dtype, array.shape)[...] = array
+    if bound.is_constant and len(fitting) == len(results):
+        for one, array in fitting:  # the next run writes them there itself
+            bound.binding.bind_output(one.name, "cpu", 0, array.dtype, array.shape, _address(one))
+        bound.answer = answer
+    return answer
 
 
 def _renew(bound: _Bound) -> None:
     """Have the next run allocate outputs of unknown size anew; the last run's memory is released."""
+    bound.answer = b""
     for _, one in bound.unsized:
         bound.binding.bind_output(one.name)
 

@@ -161,6 +161,10 @@ def test_sizes_that_the_data_decides(dsp_board: Board) -> None:
     for size in (5, 3, 0, 20_000, 5):  # the largest result is above the first room for it
         x = np.arange(size, dtype=np.float32) % 2
         np.testing.assert_array_equal(model(x)[0], np.nonzero(x))
+    for count in (7, 7, 7, 2, 2, 300, 7):  # of inputs of one size
+        x = np.zeros(400, np.float32)
+        x[:count] = 1
+        np.testing.assert_array_equal(model(x)[0], np.nonzero(x))
 
 
 def test_threads_may_call_one_model(dsp_board: Board, images: Any) -> None:
