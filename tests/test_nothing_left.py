@@ -160,22 +160,6 @@ def test_nothing_is_left_of_a_program_that_is_killed_while_its_board_starts(plac
     place.check()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_nothing_but_the_log_is_left_of_a_daemon_in_the_foreground(place: Place, number: signal.Signals) -> None:
-    daemon = place.start("-m", "dsp_server", "--image", "image.py")
-    assert daemon.stdout is not None
-    while "is running" not in (line := daemon.stdout.readline()):
-        assert line, "the daemon ended"
-    os.killpg(daemon.pid, number)
-    output, _ = daemon.communicate()
-    assert daemon.returncode == 0, output
-    log = place.home / "boards" / "default" / "log"
-    assert "is offline" in log.read_text()
-    log.unlink()
-    log.parent.rmdir()
-    place.check()
-
-
 def test_default_home_goes_with_its_last_board(place: Place) -> None:
     runtime = place.home / "run"
     runtime.mkdir()

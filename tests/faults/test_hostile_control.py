@@ -221,29 +221,6 @@ def test_no_client_takes_all_slots(intruder: Intruder) -> None:
     intruder.world.attach().close()
 
 
-HELLOS: dict[str, bytes] = {
-    "never used byte": b"\xc1",
-    "another version": control.pack(name="x").replace(b"\xa1v\x02", b"\xa1v\x09"),
-    "a list": msgpack.packb([1, 2]),
-    "a number as name": control.pack(name=1),
-    "bytes as name": control.pack(name=b"\xff"),
-    "too long": control.pack(name="x" * 5000),
-    "nested": b"\x91" * 4000,
-    "random": bytes(range(256)),
-}
-
-
-@pytest.mark.parametrize("name", HELLOS)
-def test_hello_that_is_none(world: World, name: str) -> None:
-    with _connected(world) as peer:
-        peer.send(HELLOS[name])
-        reply = control.unpack_map(peer.recv(65536), 65536)
-        assert reply["ok"] == 0
-        assert reply["text"].endswith(".")
-        assert peer.recv(1) == b""
-    assert world.serves() == []
-
-
 def test_hello_with_descriptors_leaves_none_behind(world: World) -> None:
     world.settle()
     before = world.open_files()

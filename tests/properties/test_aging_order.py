@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from dsp_server import runtime
-from dsp_server.hardware import cycles, descriptors
-from tests.dsp_server.core.test_loop import Bench
+from tests.dsp_server.core.test_loop import Bench, bench
 
+__all__ = ["bench"]
 AGING_MS = 2
 TICK_NS = AGING_MS * 1_000_000
 
@@ -30,16 +28,9 @@ tasks = st.builds(
 )
 
 
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+@pytest.fixture(autouse=True)
+def _aging(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HBRT_AGING_MS", str(AGING_MS))
-    monkeypatch.setattr(runtime, "context", runtime.CoreContext())
-    counter, idma = cycles.current(), descriptors.current()
-    bench = Bench()
-    yield bench
-    bench.close()
-    cycles.install(counter)
-    descriptors.install(idma)
 
 
 def effective(task: Task, now_ns: int) -> int:

@@ -273,17 +273,6 @@ def test_a_setting_that_the_daemon_of_a_private_board_reads_is_named(shell: Shel
     assert "Traceback" not in said
 
 
-def test_a_directory_that_is_open_to_others_is_refused(shell: Shell) -> None:
-    directory = shell.home / "default"
-    directory.mkdir(mode=0o755)
-    directory.chmod(0o755)
-    answer = shell.hbrt("start")
-    assert answer.returncode == 3
-    assert answer.stderr == (
-        f"Error: The board directory {directory} has mode 755, open to others; run 'chmod 700 {directory}'.\n"
-    )
-
-
 def test_an_image_that_raises_fails_the_start_with_its_traceback(shell: Shell) -> None:
     image = shell.cwd / "broken.py"
     image.write_text("import math\nmath.no_such_thing\n")

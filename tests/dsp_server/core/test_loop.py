@@ -134,17 +134,6 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     descriptors.install(idma)
 
 
-def test_best_task_is_claimed_first(bench: Bench) -> None:
-    bench.submit(9)
-    bench.submit(2, priority=200)
-    bench.submit(5, custom_id=-1)
-    bench.submit(4, priority=200, custom_id=7)
-    bench.submit(1)
-    assert bench.claim_all() == [2, 4, 5, 9, 1]
-    assert {bench.mailbox.answer(slot).core for slot in (1, 2, 4, 5, 9)} == {0}
-    assert bench.mailbox.slots_in(State.READY) == []
-
-
 def test_claim_clears_what_an_earlier_task_left_in_the_slot(bench: Bench) -> None:
     earlier = bench.mailbox.answer(1)._replace(has_work=1, claim_ns=1, start_ns=2, done_ns=3, cycles=4)
     bench.mailbox.write_answer(1, earlier, "")
@@ -153,14 +142,6 @@ def test_claim_clears_what_an_earlier_task_left_in_the_slot(bench: Bench) -> Non
     answer = bench.mailbox.answer(1)
     assert answer.claim_ns > 1
     assert (answer.has_work, answer.start_ns, answer.done_ns, answer.cycles) == (0, 0, 0, 0)
-
-
-def test_task_that_comes_later_may_be_first(bench: Bench) -> None:
-    bench.submit(1)
-    bench.submit(2)
-    assert bench.core.mailbox.claim() == 1
-    bench.submit(3, priority=1)
-    assert bench.claim_all() == [3, 2]
 
 
 def test_task_for_another_core_is_left(bench: Bench) -> None:

@@ -200,13 +200,6 @@ def test_one_who_looks_and_goes_is_no_news(door: Door) -> None:
     assert door.text() == ""
 
 
-def test_full_board_says_so(door: Door) -> None:
-    for _ in range(CLIENT_COUNT - 1):
-        door.clients.attach(1, "other")
-    hello, _ = door.answer(door.connect())
-    assert hello["text"] == "The board already has 1023 clients, the maximum; end some."
-
-
 def test_lease_ends_when_it_closes(door: Door) -> None:
     peer = door.connect()
     door.answer(peer)

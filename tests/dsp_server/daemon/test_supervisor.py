@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import stat
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from arm_client.errors import BoardLostError, HbrtError
+from arm_client.errors import HbrtError
 from hbrt.board.files import daemon_pid
 from hbrt.board.paths import BoardPaths
 from hbrt.errors import DidNotStartError
@@ -55,53 +52,6 @@ def test_signals_end_a_board_in_good_order(start: Start, number: int) -> None:
     assert not running.paths.path.exists()
 
 
-def test_killed_daemon_takes_its_cores_along_and_lets_callers_go(start: Start) -> None:
-    running = start()
-    board = running.attach()
-    held = running.hold(board, core=1)  # core 1 stays idle
-    queued = board.submit(running.HOLD, held.block, core=1)
-    cores = [core["pid"] for core in running.ask("status")["cores"]]
-    outcome: list[BaseException | None] = []
-    waiter = threading.Thread(target=lambda: outcome.append(held.task.exception()))
-    waiter.start()
-    running.kill()
-    for pid in cores:
-        running.await_end(pid)
-    waiter.join()
-    for error in (outcome[0], queued.exception()):
-        assert isinstance(error, BoardLostError)
-        assert error.status == Status.HB_DSP_BOARD_LOST
-        assert f"(process {running.pid}) died; start it and connect again." in str(error)
-    with pytest.raises(BoardLostError):
-        board.alloc(64)
-
-
-STARTER = """
-import json, sys
-from arm_client.client import connect
-board = connect()
-status = board.status()
-print(json.dumps([status["pid"], status["directory"], [core["pid"] for core in status["cores"]]]), flush=True)
-sys.stdin.read()
-"""
-
-
-def test_private_board_ends_with_a_starter_that_is_killed(start: Start, directory: Path) -> None:
-    del start
-    environment = {**os.environ, "HBRT_HOME": str(directory), "HBRT_AUTOSTART": "1"}
-    with subprocess.Popen(
-        [sys.executable, "-c", STARTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
-    ) as starter:
-        assert starter.stdout is not None
-        daemon, board, cores = json.loads(starter.stdout.readline())
-        starter.kill()
-    from_conftest = [daemon, *cores]
-    for pid in from_conftest:
-        _await_end(pid)
-    assert not Path(board).exists()
-    directory.rmdir()
-
-
 def test_board_that_ends_answers_every_task(start: Start) -> None:
     running = start()
     board = running.attach()
@@ -114,17 +64,6 @@ def test_board_that_ends_answers_every_task(start: Start) -> None:
     held.let_go()  # what runs has a grace
     assert held.task.exception() is None
     assert held.flags[2] == 1
-
-
-def _await_end(pid: int) -> None:
-    import select
-
-    try:
-        fd = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    assert select.select([fd], [], [], 20)[0]
-    os.close(fd)
 
 
 IMAGES = {
