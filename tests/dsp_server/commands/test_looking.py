@@ -176,11 +176,3 @@ def test_a_daemon_that_dies_before_it_answers_is_told_apart_from_an_offline_boar
         with pytest.raises(RefusedError, match="ended before it answered") as gone:
             daemon.request("ops")
         assert gone.value.status == Status.HB_SYS_BOARD_LOST
-
-
-def test_a_refusal_carries_the_daemons_sentence(running: Shell) -> None:
-    with Daemon(running.paths()) as daemon:
-        with pytest.raises(RefusedError, match="Core 7 is out of range") as refused:
-            daemon.request("start_core", core=7)
-        assert refused.value.status == Status.HB_DSP_INVALID_ARGUMENT
-        assert daemon.request("status")["state"] == "running"
