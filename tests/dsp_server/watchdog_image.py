@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import re
-import signal
-import time
 
 from dsp_server import TileManager, hb_dsp_env_init, hb_dsp_register_fn, hb_dsp_start
 
@@ -26,16 +23,6 @@ def segfault(input: memoryview, output: memoryview, tm: TileManager) -> int:
     return len(ctypes.string_at(0))
 
 
-def leave(input: memoryview, output: memoryview, tm: TileManager) -> int:
-    os._exit(7)
-
-
-def kill(input: memoryview, output: memoryview, tm: TileManager) -> int:
-    os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(60)
-    return 0
-
-
 def fine(input: memoryview, output: memoryview, tm: TileManager) -> int:
     return 0
 
@@ -45,9 +32,7 @@ def main() -> int:
     hb_dsp_register_fn(0x1000, hang, 100_000)
     hb_dsp_register_fn(0x1001, hang_in_c, 100_000)
     hb_dsp_register_fn(0x1002, segfault)
-    hb_dsp_register_fn(0x1003, leave)
-    hb_dsp_register_fn(0x1004, kill)
-    hb_dsp_register_fn(0x1005, fine)
-    hb_dsp_register_fn(0x1006, hang)
+    hb_dsp_register_fn(0x1003, fine)
+    hb_dsp_register_fn(0x1004, hang)
     hb_dsp_start()
     return -1

@@ -333,20 +333,6 @@ def test_of_two_starts_at_once_exactly_one_wins(shell: Shell) -> None:
     assert shell.status()["state"] == "running"
 
 
-def test_looking_at_a_board_does_not_get_in_the_way_of_its_start(shell: Shell) -> None:
-    """Asking the lock who holds it must not hold it."""
-    (shell.home / "default").mkdir(mode=0o700)
-    look = "from hbrt.board.paths import BoardPaths\nfrom hbrt.board.files import daemon_pid\n"
-    look += "import sys, pathlib\nprint(flush=True)\n"
-    look += "while True: daemon_pid(BoardPaths(pathlib.Path(sys.argv[1])))\n"
-    looking = shell.start("-c", look, shell.home / "default")
-    assert looking.stdout is not None
-    looking.stdout.readline()
-    for _ in range(2):
-        shell.good("start", "--cores", 1)
-        shell.good("stop")
-
-
 def test_what_a_killed_daemon_left_is_found_and_removed(shell: Shell) -> None:
     shell.good("start")
     daemon = shell.pid()

@@ -6,7 +6,6 @@ import errno
 import os
 import signal
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from dsp_server.clients import Clients
-from dsp_server.lifecycle import child as children, health, processes
+from dsp_server.lifecycle import health, processes
 from dsp_server.lifecycle.child import CoreChild
 from dsp_server.lifecycle.core_state import BoardCore
 from dsp_server.lifecycle.decide import ACTIVITY_REPLACING
@@ -190,32 +189,6 @@ def test_process_that_has_ended_is_not_ended_again(stage: Stage) -> None:
     assert child.reap() == "was ended by signal 9 (SIGKILL)"
     child.signal(signal.SIGTERM)  # nobody is meant any more
     child.fail("")
-
-
-def test_serving_process_is_asked_and_after_its_grace_killed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(children, "STOP_GRACE_SECONDS", 0.05)
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # which a new process inherits
-    deaf = os.posix_spawn("/bin/sleep", ["sleep", "1000"], os.environ)
-    signal.signal(signal.SIGTERM, before)
-    child = CoreChild(0, deaf, ours, os.memfd_create("trace"), IMAGE, stage.loop)
-    child.on_ready({"ops": [], "files": []})
-    child.go(0)
-    began = time.monotonic()
-    child.end()
-    has_ended: list[bool] = []
-    stage.loop.watch(child.pidfd, lambda: has_ended.append(True))
-    while not has_ended:
-        stage.loop.step()
-    stage.loop.unwatch(child.pidfd)
-    assert time.monotonic() - began >= 0.05
-    events: list[str] = []
-    theirs.setblocking(False)
-    while len(events) < 2:
-        events.append(control.unpack_map(theirs.recv(4096), 4096)["event"])
-    assert events == ["go", "stop"]
-    assert child.reap().startswith("was stopped, and was killed because its task had not ended after 0 s")
-    theirs.close()
 
 
 def test_what_an_op_polls_is_shown_as_it_is_now(stage: Stage) -> None:
