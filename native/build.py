@@ -106,7 +106,7 @@ def build_library(cc: list[str], name: str) -> None:
         return
     target.parent.mkdir(exist_ok=True)
     unfinished = target.with_suffix(f".{os.getpid()}")
-    others = ("fastrpc", "rga", "rknn", "sp", "ucp")
+    others = ("fastrpc", "fastrpc/qurt", "fastrpc/stddef", "rga", "rknn", "sp", "ucp")
     headers_of = [f"-I{NATIVE / folder}" for folder in (headers, *(f"include/{one}" for one in others))]
     command = [*cc, "-std=gnu11", *FLAGS, *WARNINGS, *headers_of, "-shared", f"-Wl,-soname,{name}"]
     subprocess.run([*command, *files, "-o", str(unfinished), *links], check=True)

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from pycparser import c_ast, c_generator, c_parser
 
+from hbrt.native.files import folders_of, include_dir
 from tools.packages import REPOSITORY, file_of
 
 NATIVE = REPOSITORY / "native"
@@ -363,6 +364,10 @@ def _path(api: Api, header: str) -> Path:
     return INCLUDE / api.folder / header
 
 
+def _folders(api: Api) -> list[Path]:
+    return [INCLUDE / one.relative_to(include_dir("")) for one in folders_of(api.folder)]
+
+
 def _parsed(api: Api) -> Iterator[Any]:
     """The declarations of the headers, and of those that they include."""
     with tempfile.TemporaryDirectory() as folder:
@@ -371,7 +376,7 @@ def _parsed(api: Api) -> Iterator[Any]:
         for name, text in (("stddef", "#include <stdint.h>\n"), ("stdbool", "typedef char bool;\n"), ("limits", "")):
             (Path(folder) / f"{name}.h").write_text(text)
         command = [*runpy.run_path(str(NATIVE / "build.py"))["compiler"](), "-E", "-nostdinc", "-x", "c", "-"]
-        places = [f"-I{folder}", f"-I{INCLUDE / api.folder}", "-D__attribute__(x)="]
+        places = [f"-I{folder}", *(f"-I{one}" for one in _folders(api)), "-D__attribute__(x)="]
         text = "".join(f'#include "{name}"\n' for headers in api.modules.values() for name in headers)
         done = subprocess.run([*command, *places], input=text, check=True, capture_output=True, text=True)
     ours = str(INCLUDE)

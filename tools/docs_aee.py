@@ -1,4 +1,4 @@
-"""native/include/fastrpc/AEEStdErr.h, out of the table of fastrpc/wire/aee.py."""
+"""native/include/fastrpc/stddef/AEEStdErr.h, out of the table of fastrpc/wire/aee.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fastrpc.wire.aee import Aee
 
-HEADER = Path(__file__).resolve().parent.parent / "native" / "include" / "fastrpc" / "AEEStdErr.h"
+HEADER = Path(__file__).resolve().parent.parent / "native" / "include" / "fastrpc" / "stddef" / "AEEStdErr.h"
 
 
 def text() -> str:

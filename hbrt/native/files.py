@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent
-_OF_ARM = ("", "dnn", "dnn/plugin", "dsp", "dsp/cv", "dsp/nn")  # prefix that programs write before a header, or omit
-_BESIDE_ARM = ("fastrpc", "neon", "rknn", "rga", "sp", "ucp", "ucp/hobot", "")  # header folders besides ``arm``
+_PREFIXES = {"arm": ("dnn", "dnn/plugin", "dsp", "dsp/cv", "dsp/nn"), "fastrpc": ("qurt", "stddef")}
+_BESIDE_ARM = ("neon", "rknn", "rga", "sp", "ucp", "ucp/hobot", "")  # header folders besides ``arm`` and ``fastrpc``
 
 
 class NotBuiltError(FileNotFoundError):
@@ -19,9 +19,14 @@ def include_dir(side: str) -> Path:
     return (clone if clone.is_dir() else _HERE / "include") / side
 
 
+def folders_of(side: str) -> list[Path]:
+    """Return a header folder and those below it, whose names programs write before a header, or omit."""
+    return [include_dir(side), *(include_dir(side) / name for name in _PREFIXES.get(side, ()))]
+
+
 def include_folders() -> list[Path]:
     """Return the folders with hbrt's headers for compiling an ARM program, in search order."""
-    return [*(include_dir("arm") / name for name in _OF_ARM), *map(include_dir, _BESIDE_ARM)]
+    return [*folders_of("arm"), *folders_of("fastrpc"), *map(include_dir, _BESIDE_ARM)]
 
 
 def source_dir(name: str) -> Path:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from hbrt.native.files import include_dir, source_dir
+from hbrt.native.files import folders_of, include_dir, source_dir
 from hbrt.native.image_flags import is_cpp
 
 VERSION: Final = 67
@@ -78,7 +78,7 @@ def hexagon_assembler(version: int = VERSION) -> list[str]:
 def hexagon_flags(version: int = VERSION) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return flags for the compiler and for the linker, which include the runtime's sources."""
     sources = [str(source_dir(folder) / name) for folder, names in _RUNTIME.items() for name in names]
-    folders = [include_dir("fastrpc"), include_dir("dsp")]
+    folders = [*folders_of("fastrpc"), include_dir("dsp")]
     # Only for the image's own sources, and only for intrinsics: otherwise the C library's loops become vectors, and
     # its strchr() then finds nothing in strings longer than 64 bytes. zreg: also switches off those since v66.
     units = ["hvx", *(f"hvxv{one}" for one in _VERSIONS if one <= version), "hvx-length128b", "zreg"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from hbrt.native.files import include_dir, library
+from hbrt.native.files import folders_of, include_dir, library
 
 CPP_SUFFIXES: Final = frozenset({".cc", ".cpp", ".cxx", ".C", ".c++", ".hh", ".hpp"})
 
@@ -46,4 +46,5 @@ def image_flags(sources: Sequence[str], *, is_program: bool = False) -> tuple[tu
     casts = _CASTS_IN_CPP if any(map(is_cpp, sources)) else _CASTS_IN_C
     kind = () if is_program else ("-shared",)
     link = (*kind, *_LINK, str(path), f"-Wl,-rpath,{path.parent}", "-lm")
-    return (*_COMPILE, *casts, f"-I{include_dir('dsp')}", f"-I{include_dir('fastrpc')}"), link
+    folders = [include_dir("dsp"), *folders_of("fastrpc")]
+    return (*_COMPILE, *casts, *(f"-I{one}" for one in folders)), link

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "AEEStdErr.h"
 #include "HAP_compute_res.h"
@@ -303,6 +304,17 @@ EXPORT int HAP_malloc(uint32 bytes, void **pptr) {
 }
 EXPORT int HAP_free(void *ptr) { return free(ptr), 0; }
 EXPORT int HAP_mem_set_grow_size(uint64 min, uint64 max) { return min <= max ? 0 : AEE_EBADPARM; }
+EXPORT int HAP_mem_get_stats(struct HAP_mem_stats *stats) {
+  const uint64 page = (uint64)sysconf(_SC_PAGESIZE);
+  unsigned long total, resident;
+  FILE *file = stats ? fopen("/proc/self/statm", "r") : NULL;
+  const int read = file ? fscanf(file, "%lu %lu", &total, &resident) : 0;
+  if (file) fclose(file);
+  if (!stats) return AEE_EBADPARM;
+  if (read != 2) return AEE_EFAILED;
+  *stats = (struct HAP_mem_stats){(uint64)sysconf(_SC_AVPHYS_PAGES) * page, resident * page, 0, 1, page};
+  return 0;
+}
 
 /* -- memory locked in the cache */
 

@@ -2,10 +2,12 @@
 #define _GNU_SOURCE
 #include "qurt.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "HAP_perf.h"
 #include "runtime.h"
@@ -402,3 +404,21 @@ EXPORT int qurt_sysenv_get_arch_version(qurt_arch_version_t *vers) {
   vers->arch_version = version / 10 * 16 + version % 10;
   return QURT_EOK;
 }
+
+static void *first_break;
+__attribute__((constructor)) static void remember_heap(void) { first_break = sbrk(0); }
+EXPORT int qurt_sysenv_get_app_heap(qurt_sysenv_app_heap_t *aheap) {
+  if (!aheap) return QURT_EVAL;
+  aheap->heap_base = (qurt_addr_t)first_break;
+  aheap->heap_limit = (qurt_addr_t)sbrk(0);
+  return QURT_EOK;
+}
+EXPORT int qurt_process_get_id(void) { return getpid(); }
+EXPORT int qurt_sysenv_get_process_name(qurt_sysenv_procname_t *pname) {
+  if (!pname) return QURT_EVAL;
+  pname->asid = (unsigned)qurt_process_get_id();
+  strncpy(pname->name, program_invocation_short_name, sizeof pname->name - 1);
+  pname->name[sizeof pname->name - 1] = 0;
+  return QURT_EOK;
+}
+EXPORT unsigned int qurt_api_version(void) { return 0x01040000; }

@@ -18,7 +18,7 @@ SOURCES = {
     "dsp": ["dsp/dspqueue.c", "dsp/fastrpc.c"],
     "mailbox": [f"mailbox/{one}.c" for one in ("client", "core", "note", "wait")],
 }
-HEADERS = ("include/dsp", "include/fastrpc", "mailbox", "dsp")
+HEADERS = ("include/dsp", "include/fastrpc", "include/fastrpc/qurt", "include/fastrpc/stddef", "mailbox", "dsp")
 STRICT = ("-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 pytestmark = [

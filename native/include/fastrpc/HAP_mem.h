@@ -36,6 +36,11 @@ int HAP_malloc(uint32 bytes, void **pptr);
 int HAP_free(void *ptr);
 /* Accepted: the heap grows as needed. */
 int HAP_mem_set_grow_size(uint64 min, uint64 max);
+/* Emulator: bytes_free are those of the host, bytes_used those of the core's process, in one segment. */
+struct HAP_mem_stats {
+  uint64 bytes_free, bytes_used, seg_free, seg_used, min_grow_bytes;
+};
+int HAP_mem_get_stats(struct HAP_mem_stats *stats);
 /* Bytes of stack below the caller's frame. */
 uint64 HAP_mem_available_stack(void);
 

@@ -221,6 +221,10 @@ static inline void HAP_power_set_dcvs_v3_init(HAP_power_request_t *request) {
   request->dcvs_v3.set_core_params = request->dcvs_v3.set_bus_params = TRUE;
   request->dcvs_v3.set_dcvs_v3_params = request->dcvs_v3.set_sleep_disable = TRUE;
 }
+/* Accepted, without effect: no bus has a corner here. */
+static inline void HAP_set_dcvs_v3_protected_bus_corners(HAP_power_request_t *request, boolean is_protected) {
+  (void)request, (void)is_protected;
+}
 int HAP_power_set_dcvs_option(void *context, boolean dcvs_enable, HAP_power_dcvs_v2_payload_option dcvs_option);
 int HAP_power_set_sleep_latency(void *context, uint32 latency);
 int HAP_power_set_core_corner(void *context, uint32 target_corner, uint32 min_corner, uint32 max_corner);

@@ -6,6 +6,7 @@
 #include <hb_dsp.h>
 #include <hexagon_protos.h>
 #include <hexagon_types.h>
+#include <hmx_hexagon_protos.h>
 #include <hvx_hexagon_protos.h>
 #include <pthread.h>
 #include <semaphore.h>

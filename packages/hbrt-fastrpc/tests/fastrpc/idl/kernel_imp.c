@@ -13,7 +13,9 @@
 #include "HAP_power.h"
 #include "HAP_vtcm_mgr.h"
 #include "qurt.h"
+#include "qurt/qurt_mutex.h" /* programs write a folder of the vendor's before some headers */
 #include "qurt_atomic_ops.h"
+#include "stddef/AEEStdErr.h"
 #include "sysmon_cachelock.h"
 #include "verify.h"
 #include "worker_pool.h"
@@ -266,6 +268,25 @@ static int standard(int32_t *line) {
   return 1;
 }
 
+static int process(int32_t *line) {
+  qurt_sysenv_app_heap_t heap;
+  qurt_sysenv_procname_t name;
+  qurt_rmutex2_t again;
+  struct HAP_mem_stats stats;
+  MUST(qurt_sysenv_get_app_heap(NULL) == QURT_EVAL && qurt_sysenv_get_app_heap(&heap) == QURT_EOK && heap.heap_base <= heap.heap_limit);
+  MUST(qurt_sysenv_get_process_name(NULL) == QURT_EVAL && qurt_sysenv_get_process_name(&name) == QURT_EOK && name.name[0]);
+  MUST((int)name.asid == qurt_process_get_id() && qurt_api_version() >> 24 == 1);
+  qurt_rmutex2_init(&again);
+  qurt_rmutex2_lock(&again);
+  MUST(qurt_rmutex2_try_lock(&again) == 0);
+  qurt_rmutex2_unlock(&again);
+  qurt_rmutex2_unlock(&again);
+  qurt_rmutex2_destroy(&again);
+  MUST(HAP_mem_get_stats(NULL) == AEE_EBADPARM && HAP_mem_get_stats(&stats) == 0 && stats.bytes_used && stats.bytes_free);
+  MUST(stats.seg_used == 1 && stats.bytes_used % stats.min_grow_bytes == 0);
+  return 1;
+}
+
 int kernel_check(remote_handle64 h, int32_t *line) {
   (void)h;
   char text[200];
@@ -274,7 +295,7 @@ int kernel_check(remote_handle64 h, int32_t *line) {
   *line = 0;
   MUST(strchr(found, '?') == text + 40);
   if (!threads(line) || !vector_memory(line) || !workers(line) || !standard(line) || !cache(line)) return 0;
-  if (!values_of_threads(line) || !atomics(line)) return 0;
+  if (!values_of_threads(line) || !atomics(line) || !process(line)) return 0;
   MUST(HAP_user_etm_enable() == AEE_EUNSUPPORTED && qurt_pmu_get(QURT_PMUCNT0) == 0);
   const uint64_t begin = HAP_perf_get_time_us(), cycles = HAP_perf_get_pcycles(), ticks = HAP_perf_get_qtimer_count();
   qurt_sleep(2000);
@@ -289,6 +310,9 @@ int kernel_check(remote_handle64 h, int32_t *line) {
   MUST(HAP_power_set(NULL, &request) == 0 && HAP_power_get(NULL, &response) == 0 && response.client_class == HAP_POWER_COMPUTE_CLIENT_CLASS);
   request.type = (HAP_Power_request_type)99;
   MUST(HAP_power_set(NULL, &request) == HAP_POWER_ERR_INVALID_PARAM);
+  HAP_power_set_dcvs_v3_init(&request);
+  HAP_set_dcvs_v3_protected_bus_corners(&request, TRUE);
+  MUST(HAP_power_set(NULL, &request) == 0);
   MUST(HAP_mem_available_stack() > 1024);
   qurt_arch_version_t version;
   MUST(qurt_sysenv_get_arch_version(&version) == QURT_EOK && version.arch_version == ARCH && qurt_sysenv_get_arch_version(NULL) == QURT_EVAL);

@@ -107,6 +107,12 @@ int qurt_rmutex_try_lock(qurt_mutex_t *lock);
 #define qurt_pimutex_lock qurt_rmutex_lock
 #define qurt_pimutex_unlock qurt_rmutex_unlock
 #define qurt_pimutex_try_lock qurt_rmutex_try_lock
+typedef qurt_mutex_t qurt_rmutex2_t;
+#define qurt_rmutex2_init qurt_rmutex_init
+#define qurt_rmutex2_destroy qurt_rmutex_destroy
+#define qurt_rmutex2_lock qurt_rmutex_lock
+#define qurt_rmutex2_unlock qurt_rmutex_unlock
+#define qurt_rmutex2_try_lock qurt_rmutex_try_lock
 
 typedef struct {
   pthread_cond_t changed;
@@ -269,6 +275,21 @@ typedef struct {
 } qurt_arch_version_t;
 /* The version that the image was compiled for, 0x73 for v73; on this machine the Snapdragon 865's, 0x66. */
 int qurt_sysenv_get_arch_version(qurt_arch_version_t *vers);
+/* Where the heap's first segment began, and where it ends now. */
+typedef struct {
+  qurt_addr_t heap_base, heap_limit;
+} qurt_sysenv_app_heap_t;
+int qurt_sysenv_get_app_heap(qurt_sysenv_app_heap_t *aheap);
+/* The core's process on the host: its number, and its program's name. */
+#define QURT_MAX_NAME_LEN 64
+typedef struct {
+  unsigned int asid;
+  char name[QURT_MAX_NAME_LEN];
+} qurt_sysenv_procname_t;
+int qurt_sysenv_get_process_name(qurt_sysenv_procname_t *pname);
+int qurt_process_get_id(void);
+/* Emulator: 1.4, as a byte each, then two of a patch. */
+unsigned int qurt_api_version(void);
 
 #ifdef __cplusplus
 }
