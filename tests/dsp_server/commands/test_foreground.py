@@ -35,8 +35,8 @@ def started(shell: Shell, *arguments: str) -> subprocess.Popen[str]:
 def test_ctrl_c_ends_the_board_cleanly(shell: Shell, arguments: tuple[str, ...]) -> None:
     daemon = started(shell, *arguments)
     assert shell.pid() == daemon.pid
-    cores = psutil.Process(daemon.pid).children(recursive=True)
-    assert len(cores) == 2
+    children = psutil.Process(daemon.pid).children(recursive=True)
+    assert len(children) == 3  # the cores, and the fork server
     os.killpg(daemon.pid, signal.SIGINT)  # as a terminal does: to the whole foreground group
     output, errors = daemon.communicate(timeout=PATIENCE_S)
     assert (daemon.returncode, output) == (0, "")
@@ -44,7 +44,7 @@ def test_ctrl_c_ends_the_board_cleanly(shell: Shell, arguments: tuple[str, ...])
     assert shown[0].startswith("daemon Board default is running: 2 cores, image ")
     assert shown[-1] == "daemon Board default is offline."
     assert shell.good("log") == errors
-    assert not [core for core in cores if core.is_running()]
+    assert not [child for child in children if child.is_running()]
     assert shell.files() == ["log"]
 
 

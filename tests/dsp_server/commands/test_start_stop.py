@@ -37,7 +37,7 @@ def main():
 """
 
 
-def cores_of(daemon: int) -> list[psutil.Process]:
+def children_of(daemon: int) -> list[psutil.Process]:
     return psutil.Process(daemon).children(recursive=True)
 
 
@@ -57,15 +57,15 @@ def test_start_returns_when_the_board_is_running_and_stop_when_it_is_gone(shell:
     daemon = shell.pid()
     assert said == f"Board default is running: 3 cores, 64.0 MiB of DDR, daemon process {daemon}.\n"
     assert shell.files() == RUNNING
-    cores = cores_of(daemon)
-    assert len(cores) == 3
+    children = children_of(daemon)
+    assert len(children) == 4  # the cores, and the fork server
     assert os.getsid(daemon) != os.getsid(0)
 
     assert shell.good("stop") == (
         "Board default is offline. Removed: attach.sock, control.sock, image-1.py, image-2.py, lock.\n"
     )
     assert has_ended(daemon)
-    assert not [core for core in cores if core.is_running()]
+    assert not [child for child in children if child.is_running()]
     assert shell.files() == ["log"]
 
 
@@ -91,7 +91,7 @@ def test_start_and_stop_speak_json(shell: Shell) -> None:
 
 def test_start_while_running_names_the_daemon_and_changes_nothing(shell: Shell) -> None:
     shell.good("start")
-    daemon, cores = shell.pid(), cores_of(shell.pid())
+    daemon, children = shell.pid(), children_of(shell.pid())
     again = shell.hbrt("start", "--image", "/dev/null/x.py")
     assert again.returncode == 2
     again = shell.hbrt("start", "--cores", 1)
@@ -101,7 +101,7 @@ def test_start_while_running_names_the_daemon_and_changes_nothing(shell: Shell) 
         "'hbrt restart' reloads its image, 'hbrt restart --image FILE' loads another; 'hbrt stop' stops it.\n"
     )
     assert shell.pid() == daemon
-    assert cores_of(daemon) == cores
+    assert children_of(daemon) == children
     assert shell.files() == RUNNING
 
 
@@ -336,10 +336,10 @@ def test_of_two_starts_at_once_exactly_one_wins(shell: Shell) -> None:
 def test_what_a_killed_daemon_left_is_found_and_removed(shell: Shell) -> None:
     shell.good("start")
     daemon = shell.pid()
-    cores = [core.pid for core in cores_of(daemon)]
+    children = [child.pid for child in children_of(daemon)]
     os.kill(daemon, signal.SIGKILL)
     assert has_ended(daemon)
-    assert all(has_ended(core) for core in cores), "a core outlived its daemon"
+    assert all(map(has_ended, children)), "a core outlived its daemon"
     assert shell.files() == RUNNING
 
     status = shell.status()
