@@ -70,7 +70,7 @@ def test_an_attribute_reaches_a_layer(compiled: Compile, run: Run, plugin: dict[
     [
         (16, {}, "a row is too long"),
         (4, {"mode": "odd"}, "the only mode is plain"),
-        (4, {"by": "much"}, "the attribute by is text"),
+        (4, {"by": "much"}, "attribute by must be numbers"),
     ],
 )
 def test_what_a_layer_throws_is_the_models_sentence(
