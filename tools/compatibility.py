@@ -30,6 +30,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from hbrt.port.scan import nearest_first
 from rknn.api import RKNN
 from tools.stand_in import write_model
 
@@ -114,14 +115,7 @@ def header_folders(folder: Path, path: str, without: list[str]) -> list[str]:
     names = {
         one.relative_to(folder).as_posix() for each in found for one in (each, each.parent) if one != folder.parent
     }
-    parts = Path(path).parts
-
-    def distance(name: str) -> tuple[int, str]:
-        own = Path(name).parts
-        shared = sum(one == other for one, other in zip(own, parts, strict=False))
-        return len(own) - 2 * shared, name
-
-    return sorted((name for name in names if not any(one in name.lower() for one in without)), key=distance)
+    return nearest_first((name for name in names if not any(one in name.lower() for one in without)), path)
 
 
 def flags(folder: Path, path: str, repository: dict[str, Any]) -> list[str]:

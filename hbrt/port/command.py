@@ -13,7 +13,7 @@ import click
 from hbrt.cc.toolchain import arm_flags, command_line, compiler_of
 from hbrt.cli.exits import Exit
 from hbrt.cli.report import Report, reports
-from hbrt.port.scan import Found, scan
+from hbrt.port.scan import Found, nearest_first, scan
 
 _KINDS = (
     ("missing", "Not here, of the vendors' APIs"),
@@ -23,6 +23,7 @@ _KINDS = (
     ("modules", "Python modules that cannot be imported"),
     ("models", "Models compiled for a board"),
 )
+_ABSENT = ": No such file or directory"
 
 
 @click.command(epilog="Example: hbrt port ~/demo")
@@ -56,8 +57,13 @@ def command(root: Path) -> Report:
 
 def _compile(root: Path, unit: str, found: Found) -> str:
     """The first error of one unit; "" when it builds."""
-    folders = [f"-idirafter{folder}" if folder in found.late_folders else f"-I{folder}" for folder in found.folders]
-    arguments = ["-c", "-w", *folders, unit, "-o", os.devnull]
+    above = {str(Path(folder).parent) for folder in found.folders} - set(found.folders)
+    folders = [
+        *(f"-I{name}" for name in nearest_first(set(found.folders) - set(found.late_folders), unit)),
+        *(f"-idirafter{name}" for name in nearest_first([*found.late_folders, *above], unit)),
+    ]
+    own = [names for folder, names in found.definitions.items() if folder == "." or unit.startswith(f"{folder}/")]
+    arguments = ["-c", "-w", *(f"-D{name}" for names in own for name in names), *folders, unit, "-o", os.devnull]
     line = command_line(compiler_of([unit]), arm_flags(), arguments)
     done = subprocess.run(line, cwd=root, check=False, capture_output=True, text=True, errors="replace")
     if done.returncode == 0:
@@ -67,8 +73,9 @@ def _compile(root: Path, unit: str, found: Found) -> str:
 
 
 def _where_to_begin(found: Found, failed: dict[str, str]) -> str:
-    if found.headers and failed:
-        return f"install what {found.headers[0]} comes with, or stub it; then run 'hbrt port' again."
+    absent = [why.removesuffix(_ABSENT) for why in failed.values() if why.endswith(_ABSENT)]
+    if absent:
+        return f"install what {absent[0]} comes with, or stub it; then run 'hbrt port' again."
     if found.missing:
         return f"replace {found.missing[0]}: hbrt has no such name."
     if failed:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
@@ -24,10 +26,16 @@ _DEFINED = re.compile(
     # A variable or a parameter.
     r"|\b(?!(?:return|throw|else|goto|case|co_return)\b)\w+(?:\s+[*&]*|[*&]\s+)(\w+)\s*[;=,)\[]"
 )
+_FUNCTION = re.compile(r"\b(\w+)\s*\([^;{}()]*\)\s*\{")
 _ENUM = re.compile(r"\benum\b[^{;]*\{([^}]*)\}")
 _INCLUDE = re.compile(r"^\s*#\s*include\s*[<\"]([^>\"]+)[>\"]", re.MULTILINE)
 _LINKED = re.compile(r"target_link_libraries\s*\(\s*\S+([^)]*)\)|link_libraries\s*\(([^)]*)\)", re.IGNORECASE)
 _FLAG = re.compile(r"(?<!\S)-l(\w+)")
+_CONDITIONS = re.compile(r"\b(end)?(?:if|foreach|while|function|macro)\s*\(", re.IGNORECASE)
+_DEFINITIONS = re.compile(
+    r"\b(?:add_definitions|add_compile_definitions|target_compile_definitions\s*\(\s*\S+)\s*\(?([^()]*)\)",
+    re.IGNORECASE,
+)
 _WORDS = frozenset({"PUBLIC", "PRIVATE", "INTERFACE", "debug", "optimized", "general"})
 _VENDORS = frozenset({
     "Hobot", "bpu_infer_lib", "bpu_infer_lib_x3", "bpu_infer_lib_x5", "hbm_runtime", "hobot_dnn", "hobot_dnn_rdkx5",
@@ -45,6 +53,7 @@ class Found:
         units: Its C and C++ files that are compiled, from its root.
         folders: Its folders with headers, from its root.
         late_folders: Those of them that have a header of a system header's name, which the system's own headers want.
+        definitions: By folder, the macros that its CMakeLists.txt defines without a condition.
         works: Names of the vendors' APIs that are here, and their Python modules.
         without_effect: Those of them that are accepted, and do nothing here.
         missing: Names of the vendors' APIs that are not here.
@@ -58,6 +67,7 @@ class Found:
     units: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
     late_folders: list[str] = field(default_factory=list)
+    definitions: dict[str, list[str]] = field(default_factory=dict)
     works: list[str] = field(default_factory=list)
     without_effect: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
@@ -80,17 +90,36 @@ def scan(root: Path) -> Found:
     shadowed = {path.name for folder in systems for path in folder.glob("*")}
     found.late_folders = sorted({path.parent.relative_to(root).as_posix() for path in headers if path.name in shadowed})
     texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in [*sources, *headers]}
-    _names(found, list(texts.values()))
+    copies = {path.name for folder in vendors for path in folder.glob("*.h*")}
+    _names(found, [text for path, text in texts.items() if path.name not in copies])
     own = {path.as_posix() for path in headers}
     included = {name for text in texts.values() for name in _INCLUDE.findall(text)}
     found.vendor_headers = sorted(name for name in included if _is_in(name, vendors))
     found.headers = sorted(name for name in included if not _is_header_here(name, own, [*vendors, *systems]))
-    builds = [path for path in files if path.name in {"CMakeLists.txt", "Makefile"}]
-    linked = {name for path in builds for name in _linked(path.read_text(encoding="utf-8", errors="replace"))}
+    names = ("CMakeLists.txt", "Makefile")
+    builds = {path: path.read_text(encoding="utf-8", errors="replace") for path in files if path.name in names}
+    linked = {name for text in builds.values() for name in _linked(text)}
+    found.definitions = {
+        path.parent.relative_to(root).as_posix(): macros
+        for path, text in builds.items()
+        if path.name == "CMakeLists.txt" and (macros := _definitions(text))
+    }
     found.libraries = sorted(name for name in linked if not _has_library(name))
     _python(found, root, [path for path in files if path.suffix == ".py"])
     found.models = [path.relative_to(root).as_posix() for path in files if path.suffix in {".hbm", ".rknn"}]
     return found
+
+
+def nearest_first(folders: Iterable[str], unit: str) -> list[str]:
+    """Sort folders of a tree by their distance from a unit, so that of two headers of a name it includes its own."""
+    parts = Path(unit).parts
+
+    def distance(name: str) -> tuple[int, str]:
+        own = Path(name).parts
+        shared = sum(one == other for one, other in zip(own, parts, strict=False))
+        return len(own) - 2 * shared, name
+
+    return sorted(folders, key=distance)
 
 
 def _is_skipped(path: Path, root: Path) -> bool:
@@ -110,6 +139,7 @@ def _names(found: Found, texts: list[str]) -> None:
     }
     plain = [_COMMENT.sub(" ", text) for text in texts]
     defined = {name for text in plain for groups in _DEFINED.findall(text) for name in groups if name}
+    defined |= {name for text in plain for name in _FUNCTION.findall(text)}
     defined |= {name for text in plain for body in _ENUM.findall(text) for name in re.findall(r"(?:^|,)\s*(\w+)", body)}
     used = {name for text in plain for name in _NAME.findall(text)} - defined
     found.works = sorted(used & known)
@@ -134,7 +164,9 @@ def _vendor_folders() -> list[Path]:
 
 def _system_folders() -> list[Path]:
     system = [Path("/usr/include"), Path("/usr/local/include"), *Path("/usr/include").glob("*-linux-gnu")]
-    return [*system, *Path("/usr/include/c++").glob("*"), *Path("/usr/lib/gcc").glob("*/*/include")]
+    listed = f"{os.environ.get('CPATH', '')}:{os.environ.get('CPLUS_INCLUDE_PATH', '')}"
+    given = [Path(name) for name in listed.split(":") if name]
+    return [*given, *system, *Path("/usr/include/c++").glob("*"), *Path("/usr/lib/gcc").glob("*/*/include")]
 
 
 def _linked(text: str) -> set[str]:
@@ -142,6 +174,21 @@ def _linked(text: str) -> set[str]:
     words = {word for groups in _LINKED.findall(plain) for group in groups for word in group.split()}
     words |= set(_FLAG.findall(plain))
     return {word.removeprefix("-l") for word in words if re.fullmatch(r"(?:-l)?[\w.+-]+", word)} - _WORDS
+
+
+def _definitions(text: str) -> list[str]:
+    """Return the macros of a CMakeLists.txt, as NAME or NAME=VALUE, outside conditions, loops and functions."""
+    plain = re.sub(r"#[^\n]*", "", text)
+    depth, at, always = 0, 0, []
+    for found in _CONDITIONS.finditer(plain):
+        if depth == 0:
+            always.append(plain[at : found.start()])
+        depth = max(depth - 1, 0) if found[1] else depth + 1
+        at = found.end()
+    always.append("" if depth else plain[at:])
+    words = {word for given in _DEFINITIONS.findall(" ".join(always)) for word in given.replace('"', " ").split()}
+    named = (word.removeprefix("-D") for word in words - _WORDS)
+    return sorted(name for name in named if re.fullmatch(r"[A-Za-z_]\w*(?:=[\w.]+)?", name))
 
 
 def _has_library(name: str) -> bool:

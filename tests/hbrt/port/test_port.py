@@ -178,3 +178,38 @@ def test_a_tree_that_includes_a_vendor_s_header_alone_is_compiled(tmp_path: Path
     (tmp_path / "run.py").write_text("import no_such_module\n")
     answer = CliRunner().invoke(command, [str(tmp_path)])
     assert (answer.exit_code, "main.c: " in answer.output) == (1, True), answer.output
+
+
+def test_a_tree_s_copy_of_a_vendor_s_header_and_its_own_functions_are_not_missing(tree: Path) -> None:
+    (tree / "inc" / "rknn_api.h").write_text("int rknn_teleport(int context);\nint rknn_fly(int context);\n")
+    (tree / "src" / "more.c").write_text(
+        "void *rknn_process(void *given) { return given; }\nint main(void) { return rknn_fly(!rknn_process(0)); }\n"
+    )
+    assert scan(tree).missing == ["rknn_fly"]
+
+
+def test_units_are_compiled_with_what_cmake_defines_and_the_nearest_headers(
+    tree: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in {
+        "one/src/main.c": '#include "kind.h"\n#include "base/part.h"\n#include "other.h"\n'
+        "int main(void) { return ONE + TWO + KIND + PART - OTHER; }\n",
+        "one/inc/kind.h": "#ifdef ONE\n#define KIND 1\n#endif\n",
+        "one/lib/base/part.h": "#define PART 1\n",
+        "one/CMakeLists.txt": "add_definitions(-DONE=1 -fno-rtti)\ntarget_compile_definitions(main PRIVATE TWO=2)\n"
+        "if(ANDROID)\n  add_definitions(-DTHREE)\nendif()\n# add_definitions(-DFOUR)\n",
+        "another/inc/kind.h": "#error another program's\n",
+    }.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(text)
+    (given := tmp_path_factory.mktemp("given")).joinpath("other.h").write_text("#define OTHER 4\n")
+    monkeypatch.setenv("CPATH", str(given))
+    document = json.loads(CliRunner().invoke(command, [str(tree), "--json"]).stdout)
+    assert (document["failed"], document["headers"]) == ({}, [])
+    assert document["definitions"] == {"one": ["ONE=1", "TWO=2"]}
+
+
+def test_where_to_begin_is_a_header_that_a_unit_wants(tree: Path) -> None:
+    (tree / "inc" / "unused.h").write_text('#include "another.h"\n')
+    (tree / "src" / "main.cc").write_text('#include "dnn/hb_dnn.h"\n#include "gone.h"\n')
+    assert "Where to begin: install what gone.h comes with" in CliRunner().invoke(command, [str(tree)]).output
