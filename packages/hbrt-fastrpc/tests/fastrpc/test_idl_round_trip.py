@@ -226,6 +226,7 @@ def test_a_stub_in_python(made: SimpleNamespace, skeleton: str, dsp_board_factor
         for check in (sequences, values, strings, structures, in_place):
             check()
         assert one.nothing() is None
+        assert list(one.later([1, 2], 7, 2)) == [8, 9]
         assert [list(one.forward(x, b"", 1, 0, 0)) for x in (b"\1\2", bytearray(b"\3"), [4])] == [[3], [3], [4]]
         ro = np.zeros(2, np.float32)
         ro.flags.writeable = False

@@ -104,6 +104,7 @@ def _function(family: str, returned: str, name: str, parameters: str) -> str:
 def _prototype(family: str, interface: Interface, operation: Operation, *, names: bool = False) -> str:
     """The declaration of a method's function; a definition uses names of its own that hide no type or function."""
     parts = ["remote_handle64 _h"] if interface.has_handle else []
+    parts += [f"fastrpc_async_descriptor_t *{'asyncDesc' if names else '_async'}"] if operation.is_async else []
     for at, one in enumerate(operation.parameters):
         parts += declarations(one, one.name if names else f"_p{at}")
     returned = (
@@ -216,7 +217,8 @@ def _simple_stub(operation: Operation) -> tuple[list[str], list[str]]:
     for at, (pointer, size) in enumerate(buffers):
         lines.append(f"  _pra[{at}].buf.pv = (void *){pointer}, _pra[{at}].buf.nLen = {size};")
     lines += _handles_sent(operation, len(buffers))
-    lines.append(f"  _err = remote_handle64_invoke(_h, {method.word:#010x}, _pra);")
+    invoke = "remote_handle64_invoke_async(_h, _async" if operation.is_async else "remote_handle64_invoke(_h"
+    lines.append(f"  _err = {invoke}, {method.word:#010x}, _pra);")
     lines += [f"  if (!_err) {one}" for one in _read_back(operation)]
     return declared, lines
 
@@ -385,7 +387,7 @@ def _skeleton_of(interface: Interface, operation: Operation) -> list[str]:
     offsets = iter(method.input.offsets[int(method.is_long) :])
     handles_in = method.buffers
     handles_out = handles_in + sum(isinstance(one.type, Handle) and one.is_in for one in operation.parameters)
-    arguments = ["_h"] if interface.has_handle else []
+    arguments = [*(["_h"] if interface.has_handle else []), *(["NULL"] if operation.is_async else [])]
     after: list[str] = []
     for at, one in enumerate(operation.parameters):
         if isinstance(one.type, Handle):

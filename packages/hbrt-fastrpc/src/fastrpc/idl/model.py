@@ -187,6 +187,7 @@ class Operation(NamedTuple):
         returns: The type that its C function returns; None for void.
         parameters: Its parameters.
         method: The parameters that both sides marshal, with their Python names.
+        is_async: Whether the stub in C only queues it, with a descriptor that reports its end.
     """
 
     name: str
@@ -194,6 +195,7 @@ class Operation(NamedTuple):
     returns: Scalar | Enum | None
     parameters: tuple[Parameter, ...]
     method: Method
+    is_async: bool = False
 
 
 class Interface(NamedTuple):

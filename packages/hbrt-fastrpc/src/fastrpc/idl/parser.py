@@ -64,7 +64,7 @@ enumerator: NAME ["=" expression]
 struct: "struct" NAME "{" field+ "}" ";"
 field: _type NAME dimensions ";"
 dimensions: ("[" expression "]")*
-method: _type NAME "(" [parameter ("," parameter)*] ")" ";"
+method: [ASYNC] _type NAME "(" [parameter ("," parameter)*] ")" ";"
 parameter: MODE _type NAME
 _type: basic | sequence | string | named
 basic: (UNSIGNED? (LONG LONG? | SHORT | CHAR)) | BASIC
@@ -73,6 +73,7 @@ string: TEXT_TYPE ("<" expression ">")?
 named: NAME ("::" NAME)*
 
 MODE: /(inrout|rout|in|out)\b/
+ASYNC.2: /async\b/
 UNSIGNED: "unsigned"
 LONG: "long"
 SHORT: "short"
@@ -247,7 +248,7 @@ class _Reader:
             made = self._method(member, number)
             if made.name in taken:
                 why = "which the interface has of remote_handle64" if made.name in {"open", "close"} else "twice"
-                self._fail(member.children[1], f"The method {made.name} is declared {why}.")
+                self._fail(member.children[2], f"The method {made.name} is declared {why}.")
             taken.add(made.name)
             operations.append(made)
             number += 1
@@ -266,7 +267,7 @@ class _Reader:
         return [*found.operations], found.has_handle
 
     def _method(self, node: Any, number: int) -> Operation:
-        returned, name, *nodes = node.children
+        is_async, returned, name, *nodes = node.children
         self._check_word(name)
         returns = None
         if returned.data != "basic" or str(returned.children[0]) != "void":
@@ -280,7 +281,10 @@ class _Reader:
             method = Method(python_name(str(name)), number, *(one.param(python_name(one.name)) for one in parameters))
         except AeeError as error:
             self._fail(name, f"{name}: {error.sentence}")
-        return Operation(str(name), number, returns, parameters, method)
+        if is_async and (method.has_parts or method.output.size_bytes or any(map(_is_read_back, parameters))):
+            why = "its outputs are sequences of values, and its inputs in one piece, because no stub waits for them"
+            self._fail(name, f"{name} is async: {why}.")
+        return Operation(str(name), number, returns, parameters, method, is_async is not None)
 
     def _parameter(self, node: Any, names: set[str]) -> Parameter:
         mode, kind, name = node.children
@@ -483,6 +487,11 @@ def _evaluated(text: str) -> int | None:
     except (ValueError, SyntaxError, TypeError, ArithmeticError, MemoryError, RecursionError):
         return None
     return number if isinstance(number, int) else None
+
+
+def _is_read_back(one: Parameter) -> bool:
+    """Whether a stub does something to an output after the call."""
+    return one.is_out and not isinstance(one.type, Sequence)
 
 
 def _ends(kind: Type) -> tuple[str, ...]:

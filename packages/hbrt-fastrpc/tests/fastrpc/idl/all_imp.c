@@ -24,6 +24,11 @@ int all_pairs(remote_handle64 _h, const all_Pair *p, all_Point *q, const all_Poi
 }
 int all_scale(remote_handle64 _h, float *v, int vLen, float *k) { (void)_h; for (int i = 0; i < vLen; i++) v[i] *= *k; *k += 1; return 0; }
 int all_nothing(remote_handle64 _h) { (void)_h; return 0; }
+int all_later(remote_handle64 _h, fastrpc_async_descriptor_t *desc, const uint8_t *v, int vLen, int32_t add, uint8_t *sums, int sumsLen) {
+  (void)_h; if (desc || vLen != sumsLen) return AEE_EBADPARM;
+  for (int i = 0; i < vLen; i++) sums[i] = (uint8_t)(v[i] + add);
+  return 0;
+}
 int plain_add(int32_t a, int32_t b, int64_t *sum) { *sum = (int64_t)a + b; return 0; }
 int plain_fail(int32_t code) { return code; }
 int main() { hb_dsp_env_init(); all_skel_register(); plain_skel_register(); hb_dsp_start(); return -1; }

@@ -58,6 +58,15 @@ int main(void) {
   float v[3] = {1, 2, 3}, k = 3;
   MUST(all_scale(h, v, 3, &k) == 0 && v[2] == 9 && k == 4);
 
+  uint8_t own[3] = {1, 2, 3};
+  int result = -1;
+  fastrpc_async_descriptor_t job = {.type = FASTRPC_ASYNC_POLL};
+  MUST(all_later(h, &job, own, 3, 5, shared + 4096, 3) == 0);
+  memset(own, 0, sizeof own); /* the queued call has its own copy */
+  MUST(fastrpc_async_get_status(job.jobid, -1, &result) == 0 && result == 0 && shared[4096] == 6 && shared[4098] == 8);
+  MUST(fastrpc_release_async_job(job.jobid) == 0);
+  MUST(all_later(h, &job, own, 3, 5, own, 3) == AEE_EBADPARM && all_later(h, NULL, own, 3, 5, shared, 3) == AEE_EBADPARM);
+
   int64_t total;
   MUST(plain_add(INT32_MAX, 1, &total) == 0 && total == 1LL << 31);
   MUST(plain_fail(17) == 17);
