@@ -135,28 +135,30 @@ def build(folder: Path, path: str, given: list[str]) -> str:
 
 
 def build_interfaces(folder: Path, path: str) -> str:
-    """Compile the stubs and skeletons of an IDL file, these also as Hexagon code, without a warning; as ``build``."""
+    """Compile the stubs and skeletons of an IDL file, these also as Hexagon code, without a warning; as ``build``.
+
+    Of one that declares only types, the header is compiled. Files of its folder that it includes are generated, too.
+    """
+    text = (folder / path).read_text(encoding="utf-8", errors="replace")
+    included = (Path(path).parent / name for name in re.findall(r'^\s*#\s*include\s*"([^"]+)"', text, re.MULTILINE))
     with tempfile.TemporaryDirectory() as made:
-        lines = [[*_HBRT, "idl", path, "--lang", "c", "--out", made]]
-        for kind, targets in (("stub", [[]]), ("skel", [["--dsp"], ["--dsp", "--target", "hexagon"]])):
-            lines += [
-                [
-                    *_HBRT,
-                    "cc",
-                    *_STRICT,
-                    *target,
-                    f"-I{made}",
-                    f"{made}/{Path(path).stem}_{kind}.c",
-                    "-o",
-                    f"{made}/{kind}",
-                ]
-                for target in targets
-            ]
-        for line in lines:
-            done = subprocess.run(line, cwd=folder, check=False, capture_output=True, text=True, timeout=LINK_TIMEOUT_S)
-            if done.returncode:
-                return first_error(done.stderr)
-    return "builds"
+        files = [path, *(str(one) for one in included if (folder / one).is_file())]
+        failed = _run_all(folder, [[*_HBRT, "idl", one, "--lang", "c", "--out", made] for one in files])
+        strict, stem = [*_HBRT, "cc", *_STRICT, f"-I{made}"], f"{made}/{Path(path).stem}"
+        lines = [[*strict, "-xc", f"{stem}.h", "-o", os.devnull]]
+        if Path(f"{stem}_stub.c").is_file():
+            kinds = [("stub", []), ("skel", ["--dsp"]), ("skel", ["--dsp", "--target", "hexagon"])]
+            lines = [[*strict, *target, f"{stem}_{kind}.c", "-o", f"{made}/{kind}"] for kind, target in kinds]
+        return failed or _run_all(folder, lines) or "builds"
+
+
+def _run_all(folder: Path, lines: list[list[str]]) -> str:
+    """Run commands until one fails; "", or its first error."""
+    for line in lines:
+        done = subprocess.run(line, cwd=folder, check=False, capture_output=True, text=True, timeout=LINK_TIMEOUT_S)
+        if done.returncode:
+            return first_error(done.stderr)
+    return ""
 
 
 def first_error(text: str) -> str:
