@@ -1,4 +1,4 @@
-"""A farm: many private boards, on this machine or on a Ray cluster, that take items in turn.
+"""A farm: many private boards, on this machine or on a Ray cluster, that process items in parallel.
 
 ``__init__.pyi`` lists the names; Ray is loaded when a farm starts.
 """

@@ -35,7 +35,7 @@ class Dispatch:
         return self._is_drawn and not self._kept
 
     def draw(self, board: int) -> tuple[int, Any] | None:
-        """The item that a board is to take next, after those it already has; None if there is none for now."""
+        """The next item for a board, after those it already has; None if there is none for now."""
         if self._again:
             index = self._again.popleft()
         elif self._next_in - self._next_out >= self._window:
@@ -80,7 +80,7 @@ class Dispatch:
         if self._attempts[index] < MAX_ATTEMPTS:
             self._again.appendleft(index)
             return
-        text = f"Set aside after {MAX_ATTEMPTS} attempts, at each of which its board died: {why}"
+        text = f"Set aside after {MAX_ATTEMPTS} attempts; each time, its board died: {why}"
         self._settle(index, self._attempts[index], Outcome(Status.POISON, text=text))
 
     def results(self) -> Iterator[Result]:

@@ -15,20 +15,20 @@ from hbrt.board.temporary import temporary_directory
 from hbrt.errors import BoardError, WrongUseError
 
 _PREFIX = "hbrt-ray-"
-_LONGEST = 40  # Ray adds 65 bytes to it for its sockets, whose paths may have 107
+_LONGEST = 40  # Ray adds 65 bytes to it for its sockets, whose paths can have 107
 _OBJECTS_BYTES = 512 << 20
 _CONNECT_SECONDS = 10.0
-# No reports to its makers, no metrics, workers only when they are asked for; and on this machine no other address than
-# its own, with a token that no other user has.
+# No usage reports, no metrics, workers only on demand; on this machine only its own address, with a token that no other
+# user has.
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 _LOCAL = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_enable_metrics_collection": "0",
-    "RAY_enable_pipe_based_agent_to_parent_health_check": "1",  # all ends when this process is killed
+    "RAY_enable_pipe_based_agent_to_parent_health_check": "1",  # everything ends if this process is killed
     "RAY_enable_worker_prestart": "0",
     "RAY_prestart_worker_first_driver": "0",
 }
-# Read once, when Ray is loaded, so it stays; a process that has loaded it before has Ray's own, in the user's home.
+# Read once, when Ray is loaded, so it stays; a process that loaded it earlier uses Ray's own, in the user's home.
 _TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
@@ -50,7 +50,7 @@ def engine(boards: int, address: str | None) -> Iterator[Any]:
 
     Raises:
         WrongUseError: this process is connected to another cluster.
-        BoardError: no cluster is there, it is of another version, or Ray does not start here.
+        BoardError: no cluster is there, its version differs, or Ray does not start here.
     """
     given = {**_QUIET, **({} if address else _LOCAL)}
     if not address and "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ:
@@ -65,7 +65,7 @@ def engine(boards: int, address: str | None) -> Iterator[Any]:
         if ray.is_initialized():
             if address not in {None, ray.get_runtime_context().gcs_address}:
                 raise WrongUseError(
-                    f"This process is connected to another Ray than {address}; call ray.shutdown() first."
+                    f"This process is connected to a Ray other than {address}; call ray.shutdown() first."
                 )
             yield ray
             return
@@ -82,21 +82,21 @@ def engine(boards: int, address: str | None) -> Iterator[Any]:
                 "_temp_dir": str(stack.enter_context(temporary_directory(_PREFIX, _short_place()))),
             }
         try:
-            with _restored(["PYTHONBREAKPOINT"]):  # what breakpoint() opens: Ray names its own debugger
+            with _restored(["PYTHONBREAKPOINT"]):  # opened by breakpoint(): Ray sets its own debugger
                 ray.init(**options)
         except (RuntimeError, ConnectionError, ValueError, OSError) as error:
             where = f"the cluster at {address}" if address else "Ray on this machine"
             first = str(error).strip().split("\n")[0].rstrip(".")
-            raise BoardError(f"No farm started: {where} does not take part: {first}.") from None
+            raise BoardError(f"No farm started: {where} did not join: {first}.") from None
         stack.callback(ray.shutdown)
-        # It would print on standard output that a process has died, which is in the results.
+        # Otherwise it would print dead processes on standard output; the results list them.
         ray._private.worker.print_to_stdstream = lambda *_, **__: None  # noqa: SLF001 - there is no option
         yield ray
 
 
 @contextlib.contextmanager
 def _restored(names: Iterable[str]) -> Iterator[None]:
-    """Give variables of the environment their values back at the end, here and for processes started from here."""
+    """Restore environment variables at the end, here and for processes started from here."""
     before = {name: os.environ.get(name) for name in names}
     try:
         yield
@@ -112,17 +112,17 @@ def _check_there(address: str) -> None:
     """Fail at once if nothing listens: Ray itself would try for a minute, and end the process."""
     host, colon, port = address.rpartition(":")
     if not (host and colon and port.isdecimal()):
-        raise BoardError(f"{address!r} is not an address of a Ray cluster; write HOST:PORT, as 'ray start' prints it.")
+        raise BoardError(f"Invalid address of a Ray cluster {address!r}: must be HOST:PORT, as printed by 'ray start'.")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
     except (OSError, OverflowError) as error:
         why = getattr(error, "strerror", None) or error
         raise BoardError(
-            f"No Ray cluster answers at {address}: {why}. 'ray status' on its head node says more."
+            f"No Ray cluster answers at {address}: {why}. 'ray status' on its head node shows more."
         ) from None
 
 
 def _short_place() -> str:
-    """Where a path is short enough for Ray's sockets."""
+    """A directory whose path is short enough for Ray's sockets."""
     place = tempfile.gettempdir()
     return place if len(place) <= _LONGEST - len(_PREFIX) - 8 else "/tmp"  # noqa: S108 - the directory has its own mode

@@ -1,4 +1,4 @@
-"""Many boards that take items in turn, from Python."""
+"""Many boards that process items in parallel, from Python."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hbrt_farm.engine import carried, engine
 from hbrt_farm.result import Outcome, Result, Status
 from hbrt_farm.worker import BoardChoice, Died, Worker
 
-DEPTH = 2  # items that a board has: the next is there when one ends
-WINDOW = 32  # items a board that may be ahead of the first without a result
+DEPTH = 2  # items per board: the next one is ready when one ends
+WINDOW = 32  # items per board that may be ahead of the first one without a result
 _MANY = 32
 _IDLE_SECONDS = 0.5
 _MAX_STARTS = 3
@@ -28,7 +28,7 @@ class Farm:
     """Private boards in their own processes, placed by Ray; a context manager.
 
     Args:
-        boards: How many.
+        boards: Number of boards.
         image: Image file of each board; None for the default image. A cluster's machines read it from the same path.
         cores: DSP cores of each board; None for HBRT_CORES or, if unset, the profile's number.
         ddr_bytes: DDR size of each board; None for HBRT_DDR.
@@ -50,7 +50,7 @@ class Farm:
         address: str | None = None,
     ) -> None:
         if boards < 1:
-            raise WrongUseError(f"A farm of {boards} boards can do nothing; ask for 1 or more.")
+            raise WrongUseError(f"Invalid number of boards {boards}: must be 1 or more.")
         file = str(Path(image).absolute()) if image else None
         self._choice = BoardChoice(file, cores, ddr_bytes, check, profile, carried("PYTHONBREAKPOINT"))
         self._boards, self._address = boards, address
@@ -74,23 +74,24 @@ class Farm:
             self._stack.close()
 
     def map(self, function: Callable[[Any, Any], Any], items: Iterable[Any], *, first: int = 0) -> Iterator[Result]:
-        """Call ``function(board, item)`` for each item, on whichever board is free; results in the order of the items.
+        """Call ``function(board, item)`` for each item, on whichever board is free; results in item order.
 
         An exception fails only its own item. An item whose board or process died is retried on another board and set
-        aside after three attempts. Items are drawn as they are needed. A large one is best a path, or the reference
-        that ``ray.put`` gives.
+        aside after three attempts. Items are drawn on demand. Pass a large item as a path, or as a reference from
+        ``ray.put``.
 
         Args:
-            function: An ordinary function. It is copied to the boards' processes, with everything it refers to. One
-                with a method ``close`` has it called there, before the next function and at the farm's end.
+            function: An ordinary function. It is copied to the boards' processes, with everything it refers to. If it
+                has a
+                method ``close``, that is called there, before the next function and at the farm's end.
             items: The items, passed one by one.
             first: Index of the first.
 
         Yields:
-            A ``Result`` an item.
+            One ``Result`` per item.
 
         Raises:
-            BoardError: boards do not start, for one because the image does not load.
+            BoardError: boards do not start, for example because the image does not load.
         """
         for result in self.stream(function, items, first=first):
             if result is not None:
@@ -107,14 +108,14 @@ class Farm:
 
 
 class _Run:
-    """One map: the requests to the workers that are still open."""
+    """One map: its open requests to the workers."""
 
     def __init__(
         self, ray: Any, workers: list[Any], make: Callable[[], Any], function: Callable[[Any, Any], Any]
     ) -> None:
         self._ray, self._workers, self._make = ray, workers, make
         self._function = ray.put(function)
-        self._asked: dict[Any, tuple[int, int | None]] = {}  # answer to come -> worker and item; None is its start
+        self._asked: dict[Any, tuple[int, int | None]] = {}  # pending answer -> worker and item; None is its start
         self._starts = [0] * len(workers)  # in a row that came to nothing
         self._ready: set[int] = set()
         self._room_until = time.monotonic() + _ROOM_SECONDS
@@ -129,7 +130,7 @@ class _Run:
             if dispatch.is_over:
                 return
             done, rest = self._ray.wait(list(self._asked), num_returns=1, timeout=_IDLE_SECONDS)
-            if done and len(rest) >= _MANY:  # a wait takes the longer the more is asked: one for all that is there
+            if done and len(rest) >= _MANY:  # a wait takes longer the more it waits for: one wait for everything
                 done += self._ray.wait(rest, num_returns=len(rest), timeout=0)[0]
             if not done:
                 self._check_room()
@@ -143,7 +144,7 @@ class _Run:
         if late and self._ray.available_resources().get("CPU", 0) < 1:
             raise BoardError(
                 f"No CPU of the cluster has been free for a board for {_ROOM_SECONDS:.0f} s, and each board takes one: "
-                "ask again when other work has ended, or add machines."
+                "try again when other work has ended, or add machines."
             )
 
     def _begin(self, at: int) -> None:
@@ -157,7 +158,7 @@ class _Run:
         at, index = self._asked.pop(answer)
         try:
             told = self._ray.get(answer)
-        except self._ray.exceptions.RayTaskError as error:  # what came back could not be sent
+        except self._ray.exceptions.RayTaskError as error:  # the return value could not be sent
             if index is None:
                 raise BoardError(f"The function cannot be copied to the boards' processes: {error.cause}.") from None
             dispatch.ended(at, index, Outcome(Status.FAILED, text=f"{type(error.cause).__name__}: {error.cause}"))
@@ -186,7 +187,7 @@ class _Run:
             raise BoardError(f"Process {at} of the farm died {self._starts[at]} times before its board ran: {why}")
         for answer in [answer for answer, asked in self._asked.items() if asked[0] == at]:
             _, index = self._asked.pop(answer)
-            with contextlib.suppress(self._ray.exceptions.RayError):  # else it answered before it died
+            with contextlib.suppress(self._ray.exceptions.RayError):  # otherwise it answered before it died
                 told = self._ray.get(answer, timeout=0)
                 if index is not None:
                     self._settle(at, index, told, dispatch)

@@ -9,24 +9,24 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-MAX_SHOWN = 20  # items that have failed, say: files may be thousands, and the results name them all
+MAX_SHOWN = 20  # stored failed items: there may be thousands of files, and the results list them all
 
 
 class Status(StrEnum):
     """The outcome of an item."""
 
     GOOD = "good"
-    FAILED = "failed"  # its function raised; its text says what
+    FAILED = "failed"  # its function raised; its text has the exception
     POISON = "poison"  # its board, or its board's process, died each time
 
 
 class Compared(NamedTuple):
-    """A function returns this to add digests of its outputs, or a comparison, to the result.
+    """Return this from a function to add digests of its outputs, or a comparison, to the result.
 
     Attributes:
         outputs: Arrays or bytes, each of which gets a digest.
         error: Largest difference from a reference; None without one.
-        failure: A sentence if the item counts as failed although nothing was raised; otherwise empty.
+        failure: A message if the item counts as failed although nothing was raised; otherwise empty.
         value: The result's value.
     """
 
@@ -37,16 +37,16 @@ class Compared(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """One attempt that came to its end.
+    """One completed attempt.
 
     Attributes:
         status: The outcome.
         measured_ns: Host time of the function, in nanoseconds.
         cycles: Modelled cycles that the board's cores charged during the item; None if a core was restarted.
-        findings: What the board found, each as ``kind: sentence``.
+        findings: The board's findings, each as ``kind: sentence``.
         digests: SHA-256 of each output, in hexadecimal digits.
         error: Largest difference from the reference; None without one.
-        text: Why it failed; empty when it did not.
+        text: Why it failed; empty if it did not.
         value: What the function returned.
     """
 
@@ -65,9 +65,9 @@ class Result:
     """The outcome of an item, by its index among the items.
 
     Attributes:
-        index: Its place, from 0.
+        index: Its position, from 0.
         item: The item's name: a path or a number as text, otherwise ``item INDEX``.
-        attempts: How often it was tried; more than 1 when boards or their processes died.
+        attempts: Number of attempts; more than 1 if boards or their processes died.
         outcome: The outcome of the last attempt.
     """
 
@@ -78,7 +78,7 @@ class Result:
 
     @property
     def status(self) -> Status:
-        """What became of it."""
+        """The status."""
         return self.outcome.status
 
     @property
@@ -88,7 +88,7 @@ class Result:
 
     @property
     def text(self) -> str:
-        """Why it failed; empty when it did not."""
+        """Why it failed; empty if it did not."""
         return self.outcome.text
 
 

@@ -1,4 +1,4 @@
-"""What Ray runs in its own process: a private board, and a function called with it and one item after another."""
+"""What Ray runs in its own process: a private board, and a function called with it for one item after another."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OURS = tuple(guests.folders())
 
 
 class BoardChoice(NamedTuple):
-    """How each board of a farm is made: as for ``private_board``; ``environment`` has the farm's settings."""
+    """How each board of a farm is created: as for ``private_board``; ``environment`` has the farm's settings."""
 
     image: str | None = None
     cores: int | None = None
@@ -33,7 +33,7 @@ class BoardChoice(NamedTuple):
 
 
 class Died(NamedTuple):
-    """The answer for an item at which the board has died, not its process."""
+    """The result of an item whose board has died, but not its process."""
 
     why: str
 
@@ -71,14 +71,14 @@ class Worker:
         try:
             value = self._function(board, item)
             failure = ""
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - of the user's function: it is the item's result
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - an exception of the user's function is the item's result
             value, failure = None, _sentence(error)
         took = time.perf_counter_ns() - start
         if board.session.link.is_lost():
             return Died("the daemon of its board has ended")
         try:
             findings, cycles = self._told(board)
-        except Exception as error:  # noqa: BLE001 - the daemon has ended meanwhile
+        except Exception as error:  # noqa: BLE001 - the daemon has ended in the meantime
             return Died(str(error))
         compared = value if isinstance(value, Compared) else Compared(_outputs(value), value=value)
         failure = failure or compared.failure
@@ -131,7 +131,7 @@ class Worker:
 
 
 def _outputs(value: Any) -> tuple[Any, ...]:
-    """The arrays and bytes of what a function returned."""
+    """The arrays and bytes in a function's return value."""
     import numpy as np
 
     values = value if isinstance(value, tuple | list) else (value,)
@@ -139,7 +139,7 @@ def _outputs(value: Any) -> tuple[Any, ...]:
 
 
 def _plain(value: Any) -> Any:
-    """A value without the board: its arrays become numpy's own, as a process without that board can have them."""
+    """A value without the board: its arrays become plain numpy arrays, which a process without that board can hold."""
     import numpy as np
 
     from arm_client.arrays import BoardArray
@@ -152,10 +152,10 @@ def _plain(value: Any) -> Any:
 
 
 def _sentence(error: BaseException) -> str:
-    """The exception that a function raised, with the line in the function."""
+    """The exception raised by a function, with the line in the function."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.strerror}: {error.filename}."
-    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is of this file
+    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is in this file
     user = next((frame for frame in reversed(frames) if not frame.filename.startswith(_OURS)), None)
     where = f" ({user.filename}:{user.lineno})" if user else ""
     return f"{type(error).__name__}: {error}{where}"

@@ -140,7 +140,7 @@ def test_what_is_no_farm_is_refused() -> None:
         engine(1, "127.0.0.1:1"),
     ):
         pass
-    with pytest.raises(BoardError, match="write HOST:PORT"), engine(1, "nowhere"):
+    with pytest.raises(BoardError, match="must be HOST:PORT"), engine(1, "nowhere"):
         pass
     with pytest.raises(WrongUseError, match="with statement"):
         next(Farm(1).map(print, [1]))

@@ -196,7 +196,7 @@ def test_a_killed_program_gives_its_board_back_and_the_next_one_gets_a_fresh_one
     assert "KeyboardInterrupt" in other.process.communicate(timeout=PATIENCE_S)[1]
     told = waiting.end()
     assert told.count("Waiting for a board") == 1
-    assert f"Waiting for a board of {farm.address}: place 1 in its queue; its one board is taken" in told
+    assert f"Waiting for a board of {farm.address}: place 1 in its queue; its only board is taken" in told
     farm.until_all_free()
     with connect(farm.address) as board:
         status = board.status()
@@ -212,13 +212,13 @@ def test_a_pool_has_boards_of_its_own(farm: Farm) -> None:
         assert 0x1001 in {op["cmd"] for op in other.session.link.request("ops")}
         with connect(farm.address) as same:
             assert same.session is board.session  # one lease a program
-    with pytest.raises(RefusedError, match=r"It has no pool 'third'; it has default, other"):
+    with pytest.raises(RefusedError, match=r"Unknown pool 'third'; the farm has default, other"):
         connect(f"{farm.address}/third")
     farm.until_all_free()
 
 
 def test_who_does_not_fit_gets_a_sentence(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(RefusedError, match="A farm listens here: name it as farm://"):
+    with pytest.raises(RefusedError, match="A farm listens here: connect to it as farm://"):
         connect(farm.address.replace("farm:", "tcp:"))
     with pytest.raises(BoardError, match=r"is not a farm address: write farm://HOST:PORT"):
         connect("farm://nowhere")
@@ -248,7 +248,7 @@ def test_keys_open_the_board_of_a_lease_alone_and_boards_end_with_a_killed_farm(
         before = first.board()
         again = Holder(farm.address)
         [row] = farm.until(lambda found: found["queue"])["queue"]
-        assert (row["user"], row["why"]) == ("alice", "alice has 1 of its boards, the most of a user")
+        assert (row["user"], row["why"]) == ("alice", "alice has 1 of its boards, the maximum per user")
         monkeypatch.setenv("HBRT_KEYS", str(names["bob"]))
         with connect(farm.address):
             assert {row["user"] for row in farm.status()["boards"]} == {"alice", "bob"}
@@ -273,7 +273,7 @@ def test_a_farm_that_is_short_of_descriptors_says_so(home: Path) -> None:
 def test_who_does_nothing_loses_the_board_and_is_told_why(home: Path) -> None:
     with Farm("--boards", 1, "--idle-timeout", 1) as farm:
         board = connect(farm.address)
-        taken_back = r"It took the board back\. No task came for 1 s, which is the farm's --idle-timeout"
+        taken_back = r"It took the board back\. No task arrived for 1 s, the farm's --idle-timeout"
         farm.until(lambda found: found["boards"][0]["state"] != "leased")
         with pytest.raises(HbrtError, match=taken_back):
             used_until_it_goes(board)
@@ -292,7 +292,7 @@ def impatient(home: Path, image: Path) -> Iterator[Farm]:
 def test_who_keeps_a_board_too_long_loses_it_and_is_told_why(impatient: Farm) -> None:
     board = connect(impatient.address)
     first = board.session.link.address
-    taken_back = r"It took the board back\. .*2 s, which is the farm's --lease-timeout"
+    taken_back = r"It took the board back\. .*2 s, the farm's --lease-timeout"
     with pytest.raises(HbrtError, match=taken_back):
         used_until_it_goes(board)
     board.close()

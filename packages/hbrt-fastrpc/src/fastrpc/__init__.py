@@ -1,4 +1,4 @@
-"""FastRPC's CPU side: the vendor's C names, and ``Interface``, the base of the stubs that ``hbrt idl`` writes.
+"""FastRPC's CPU side: the vendor's C names, and ``Interface``, the base class of the stubs that ``hbrt idl`` generates.
 
 ``__init__.pyi`` lists the names.
 """

@@ -1,4 +1,4 @@
-"""Arguments of the vendor's calls, read as C reads them, and what a call returns when one is refused."""
+"""Arguments of the vendor's calls, read as in C, and what a call returns when one is rejected."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ note_code: Final = partial(returning_status, AeeError, lambda error, _: (error.c
 
 
 def returns_code(call: Callable[P, None]) -> Callable[P, int]:
-    """``note_code``, of a function whose parameters of type ``int`` take what C converts: see ``number``."""
+    """``note_code``, for a function whose parameters of type ``int`` accept what C converts: see ``number``."""
     return note_code(_by_numbers(call))
 
 
 def returns_value(failed: R) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Like ``returns_code``, of a function with a result, which is ``failed`` after an AeeError."""
+    """Like ``returns_code``, for a function with a result, which is ``failed`` after an AeeError."""
 
     def decorate(call: Callable[P, R]) -> Callable[P, R]:
         numbered = _by_numbers(call)
@@ -48,10 +48,10 @@ def returns_value(failed: R) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def number(name: str, given: Any) -> int:
-    """The number that a parameter gets: an integer, 0 for None, or the address of an array.
+    """The number passed for a parameter: an integer, 0 for None, or the address of an array.
 
     Raises:
-        AeeError: AEE_EBADPARM: it is none of these, or has more than 64 bits.
+        AeeError: AEE_EBADPARM: it is not one of these, or has more than 64 bits.
     """
     found = 0 if given is None else integer(given)
     if found is None:
@@ -70,14 +70,14 @@ def number(name: str, given: Any) -> int:
 
 
 def place(name: str, given: Any) -> Any:
-    """The ctypes integer for a result, given itself or by ``byref()``.
+    """The ctypes integer for a result, passed itself or by ``byref()``.
 
     Raises:
-        AeeError: AEE_EBADPARM: it is none.
+        AeeError: AEE_EBADPARM: it is something else.
     """
     try:
         found = referent(given)
-        if isinstance(found, ctypes._SimpleCData) and type(found.value) is int:  # noqa: SLF001 - their base
+        if isinstance(found, ctypes._SimpleCData) and type(found.value) is int:  # noqa: SLF001 - their base class
             return found
     except Exception as error:  # noqa: BLE001 - as above
         let_out(error)
@@ -85,7 +85,7 @@ def place(name: str, given: Any) -> Any:
 
 
 def _by_numbers(call: Callable[P, R]) -> Callable[P, R]:
-    """Convert the arguments of parameters whose type is written ``int``."""
+    """Convert the arguments of parameters whose type is ``int``."""
     names = [one.name if one.annotation == "int" else "" for one in signature(call).parameters.values()]
 
     @wraps(call)
@@ -94,6 +94,6 @@ def _by_numbers(call: Callable[P, R]) -> Callable[P, R]:
             number(name, one) if name and type(one) is not int else one for name, one in zip(names, given, strict=False)
         ]
         more: Any = {name: number(name, one) if name in names else one for name, one in named.items()}
-        return call(*made, *given[len(made) :], **more)  # type: ignore[arg-type]  # converted, in their places
+        return call(*made, *given[len(made) :], **more)  # type: ignore[arg-type] # converted in place
 
     return wrapped

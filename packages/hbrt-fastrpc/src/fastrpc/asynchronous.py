@@ -1,4 +1,4 @@
-"""Asynchronous invocations: jobs that one polls for, or that call back."""
+"""Asynchronous invocations: jobs that are polled, or that call back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hbrt.status import Status
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_WAIT_MS = 1000  # at once, of a wait forever: the board may go
+_WAIT_MS = 1000  # maximum per step of an endless wait: the board may disappear
 
 
 @dataclass
@@ -83,7 +83,7 @@ def _jobs(here: FastrpcRuntime) -> Jobs:
 
 
 def remote_handle_invoke_async(handle: Any, desc: fastrpc_async_descriptor, scalars: int, pra: Arguments) -> int:
-    """As remote_handle64_invoke_async."""
+    """Like remote_handle64_invoke_async."""
     return remote_handle64_invoke_async(handle, desc, scalars, pra)
 
 
@@ -92,21 +92,21 @@ def remote_handle64_invoke_async(handle: Any, desc: fastrpc_async_descriptor, sc
     """Queue a method; its outputs must be in registered memory.
 
     Args:
-        handle: Of remote_handle64_open.
+        handle: From remote_handle64_open.
         desc: In: how its completion is reported: FASTRPC_ASYNC_POLL, FASTRPC_ASYNC_CALLBACK with ``fn(job, context,
             result)``, or
             FASTRPC_ASYNC_NO_SYNC: not at all. Out: ``jobid``.
         scalars: The scalar word.
-        pra: As of remote_handle64_invoke.
+        pra: As for remote_handle64_invoke.
 
     Returns:
-        0; as from remote_handle64_invoke, if refused at once.
+        0; as from remote_handle64_invoke, if rejected immediately.
     """
     if not issubclass(type(desc), fastrpc_async_descriptor):
         raise AeeError(Aee.AEE_EBADPARM, f"desc is {short_repr(desc)}; pass a fastrpc_async_descriptor.")
     if desc.type not in {FASTRPC_ASYNC_NO_SYNC, FASTRPC_ASYNC_CALLBACK, FASTRPC_ASYNC_POLL}:
         raise AeeError(
-            Aee.AEE_EBADPARM, f"The type {desc.type} is unknown: 0 for no completion, 1 for a callback, 2 to poll."
+            Aee.AEE_EBADPARM, f"Unknown type {desc.type}: must be 0 for no completion, 1 for a callback, or 2 to poll."
         )
     if desc.type == FASTRPC_ASYNC_CALLBACK and not desc.fn:
         raise AeeError(Aee.AEE_EBADPARM, "The callback is NULL; set fn, or poll.")
@@ -120,7 +120,7 @@ def remote_handle64_invoke_async(handle: Any, desc: fastrpc_async_descriptor, sc
     call: Callable[[int], object] = lambda _: None  # noqa: E731 - one of two
     if desc.type == FASTRPC_ASYNC_CALLBACK:
         kept, context = desc.fn, desc.context
-        # A function of its own: that of the field lies in the descriptor, which C may use again.
+        # A separate function: the one in the field is in the descriptor, which C may reuse.
         told = fastrpc_async_callback(ctypes.cast(kept, ctypes.c_void_p).value)
         call = lambda code: (told(mine, context, ctypes.c_int32(code).value), kept)  # noqa: E731 - as above
     is_kept = desc.type == FASTRPC_ASYNC_CALLBACK
@@ -136,10 +136,10 @@ def remote_handle64_invoke_async(handle: Any, desc: fastrpc_async_descriptor, sc
 
 @returns_code
 def fastrpc_async_get_status(jobid: int, timeout_us: int, result: Any) -> None:
-    """Whether a job has ended.
+    """Check whether a job has ended.
 
     Args:
-        jobid: Of the descriptor.
+        jobid: From the descriptor.
         timeout_us: Microseconds; 0 polls, a negative value waits forever.
         result: Out: a ctypes integer: the code that remote_handle64_invoke would have returned.
 
@@ -164,7 +164,7 @@ def fastrpc_async_get_status(jobid: int, timeout_us: int, result: Any) -> None:
 
 @returns_code
 def fastrpc_release_async_job(jobid: int) -> None:
-    """Forget a job, once, when it has ended.
+    """Release a finished job; once per job.
 
     Returns:
         0; AEE_EBUSY: it has not ended; AEE_ENOSUCHJOB.

@@ -47,18 +47,18 @@ def remote_handle_open(name: str | bytes | None, handle: Any) -> None:
         handle: Out: a remote_handle.
     """
     target, given = place("handle", handle), _text(name)
-    # Stubs of interfaces without handles name another function of the skeleton.
+    # Stubs of interfaces without handles use another function of the skeleton.
     written = given.replace("_skel_invoke", "_skel_handle_invoke") if "?" in given else uri.of_interface(given)
     target.value = runtime().open(written, uri.DEFAULT_DOMAIN)
 
 
 def remote_handle_invoke(handle: Any, scalars: int, pra: Arguments) -> int:
-    """As remote_handle64_invoke."""
+    """Like remote_handle64_invoke."""
     return remote_handle64_invoke(handle, scalars, pra)
 
 
 def remote_handle_close(handle: Any) -> int:
-    """As remote_handle64_close."""
+    """Like remote_handle64_close."""
     return remote_handle64_close(handle)
 
 
@@ -66,7 +66,7 @@ def remote_handle64_invoke(handle: Any, scalars: int, pra: Arguments) -> int:
     """Run a method of an open handle; may be called from several threads at once.
 
     Args:
-        handle: Of remote_handle64_open.
+        handle: From remote_handle64_open.
         scalars: The scalar word.
         pra: An array of remote_arg: input buffers, then output buffers.
 
@@ -101,7 +101,7 @@ def raw_of(pra: Any) -> bytes:
     """The bytes of an array of arguments.
 
     Raises:
-        AeeError: AEE_EBADPARM: it is none.
+        AeeError: AEE_EBADPARM: it is not an array.
     """
     if issubclass(type(pra), ctypes.Array) and pra._type_ is remote_arg:
         return bytes(pra)
@@ -115,14 +115,14 @@ def spans_of(word: int, raw: bytes) -> list[Span]:
     """The buffers of an array of arguments, and the values of its handles.
 
     Raises:
-        AeeError: AEE_EBADPARM: there are fewer than the word names.
+        AeeError: AEE_EBADPARM: there are fewer than in the scalar word.
     """
     given = scalars.split(word)
     count = given.total
     if count * ARGUMENT.size > len(raw):
         raise AeeError(
             Aee.AEE_EBADPARM,
-            f"The scalar word {word:#010x} names {count} arguments, and {len(raw) // ARGUMENT.size} came.",
+            f"The scalar word {word:#010x} specifies {count} arguments, got {len(raw) // ARGUMENT.size}.",
         )
     numbers = unpack_from(f"<{2 * count}Q", raw)
     end = 2 * given.buffers

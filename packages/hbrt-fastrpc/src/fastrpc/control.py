@@ -20,7 +20,7 @@ _MAX_PATH: Final = 4096
 
 @returns_code
 def remote_session_control(req: int, data: Any, datalen: int) -> None:
-    """Ask something of a domain.
+    """Send a request to a domain.
 
     Args:
         req: FASTRPC_* or DSPRPC_CONTROL_UNSIGNED_MODULE; docs/fastrpc.md describes each.
@@ -43,10 +43,10 @@ def remote_session_control(req: int, data: Any, datalen: int) -> None:
 
 @returns_code
 def remote_handle64_control(handle: Any, req: int, data: Any, datalen: int) -> None:
-    """Ask something of a handle.
+    """Send a request to a handle.
 
     Args:
-        handle: Of remote_handle64_open.
+        handle: From remote_handle64_open.
         req: DSPRPC_CONTROL_LATENCY or DSPRPC_CONTROL_WAKELOCK (noted), DSPRPC_GET_DSP_INFO, DSPRPC_GET_DOMAIN,
             DSPRPC_SET_PATH and DSPRPC_GET_PATH (kept, and not used).
         data: The request's structure.
@@ -61,7 +61,7 @@ def remote_handle64_control(handle: Any, req: int, data: Any, datalen: int) -> N
 
 @returns_code
 def remote_handle_control(req: int, data: Any, datalen: int) -> None:
-    """As remote_handle64_control, of no handle: of session 0 of cdsp."""
+    """Like remote_handle64_control, without a handle: for session 0 of cdsp."""
     _control(runtime(), uri.DEFAULT_DOMAIN, req, data, datalen)
 
 
@@ -72,7 +72,7 @@ def _control(here: FastrpcRuntime, domain: int, req: int, data: Any, datalen: in
         if asked.enable > _POLL or (asked.enable == _POLL and asked.latency >= _MAX_POLL_US):
             raise AeeError(
                 Aee.AEE_EBADPARM,
-                f"The latency is ({asked.enable}, {asked.latency} µs); write 0 to 3, and for 3 less than 10000 µs.",
+                f"Invalid latency ({asked.enable}, {asked.latency} µs): must be 0 to 3, and for 3 less than 10000 µs.",
             )
         noted["latency"] = asked.latency
     elif req == types.DSPRPC_CONTROL_WAKELOCK:
@@ -91,7 +91,7 @@ def _path(here: FastrpcRuntime, asked: types.remote_control_custom_path, *, is_s
     if not asked.path or not asked.value or not 0 < asked.value_size <= _MAX_PATH:
         raise AeeError(
             Aee.AEE_EBADPARM,
-            f"Key or value is NULL, or the value's {asked.value_size} bytes are not 1 to {_MAX_PATH}.",
+            f"Key or value is NULL, or the value's size {asked.value_size} is not 1 to {_MAX_PATH}.",
         )
     key = ctypes.string_at(asked.path)
     if is_set:
@@ -99,16 +99,18 @@ def _path(here: FastrpcRuntime, asked: types.remote_control_custom_path, *, is_s
         return
     found = here.paths.get(key)
     if found is None:
-        raise AeeError(Aee.AEE_ENOSUCH, f"No path of the key {key.decode(errors='replace')!r} was set.")
+        raise AeeError(Aee.AEE_ENOSUCH, f"No path was set for the key {key.decode(errors='replace')!r}.")
     if len(found) >= asked.value_size:
-        raise AeeError(Aee.AEE_EBADSIZE, f"The path takes {len(found) + 1} bytes, and there are {asked.value_size}.")
+        raise AeeError(
+            Aee.AEE_EBADSIZE, f"The path takes {len(found) + 1} bytes, but the buffer has {asked.value_size}."
+        )
     ctypes.memmove(asked.value, found + b"\0", len(found) + 1)
 
 
 def _structure(kind: type[S], data: Any, datalen: int) -> S:
     if type(data) is int and data:
         data = kind.from_address(number("data", data))  # of C
-    is_kind = getattr(type(data), "_fields_", None) == kind._fields_  # C has several names of one structure
+    is_kind = getattr(type(data), "_fields_", None) == kind._fields_  # C has several names for one structure
     if not is_kind or datalen != ctypes.sizeof(kind):
         raise AeeError(
             Aee.AEE_EBADPARM,
@@ -127,12 +129,12 @@ def _tell(here: FastrpcRuntime, asked: types.remote_dsp_capability) -> None:
     is_there = here.domains.has(domain)
     vectors = profile.whole("vector.bits") // 8 if profile.cores.get("dsp") else 0
     answers = (
-        1,  # there is such a domain
-        1,  # skeletons that nobody signed
+        1,  # the domain exists
+        1,  # unsigned skeletons
         0,
-        2 if vectors == 128 else 0,  # units with vectors of 128 bytes
-        profile.dsp_whole("tcm.vtcm_bytes"),  # bytes of a page of vector memory
-        1 if vectors else 0,  # such pages
+        2 if vectors == 128 else 0,  # units with 128-byte vectors
+        profile.dsp_whole("tcm.vtcm_bytes"),  # bytes per page of vector memory
+        1 if vectors else 0,  # number of such pages
         0x66 if profile.name == "sd865" else 0,
         0,
         0,
@@ -141,7 +143,7 @@ def _tell(here: FastrpcRuntime, asked: types.remote_dsp_capability) -> None:
         0,
     )
     if not 0 <= asked.attribute_ID < len(answers):
-        raise AeeError(Aee.AEE_EBADPARM, f"Unknown attribute {asked.attribute_ID}; write 0 to {len(answers) - 1}.")
+        raise AeeError(Aee.AEE_EBADPARM, f"Unknown attribute {asked.attribute_ID}: must be 0 to {len(answers) - 1}.")
     if asked.attribute_ID and not is_there:
         raise AeeError(Aee.AEE_EBADPARM, f"The board has no domain {uri.DOMAINS[domain]}.")
     asked.capability = answers[asked.attribute_ID] if is_there else 0

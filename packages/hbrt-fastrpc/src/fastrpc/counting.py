@@ -1,4 +1,4 @@
-"""What the calls of a program cost: arguments passed without a copy, and bytes copied."""
+"""The cost of a program's calls: arguments passed without a copy, and bytes copied."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Statistics(NamedTuple):
         shared_bytes: Their bytes.
         copied_buffers: Arguments outside, each copied to a multiple of 128 bytes.
         copied_bytes: Their bytes.
-        padding_bytes: What the alignment added.
+        padding_bytes: Bytes added by alignment.
     """
 
     calls: int = 0
@@ -43,7 +43,7 @@ class Tally:
         self.each = each
 
     def total(self, more: int = 0) -> Statistics:
-        """What they have added, plus this many more calls."""
+        """Their total, plus this many more calls."""
         return Statistics(*((self.calls + more) * one for one in self.each))
 
 
@@ -70,7 +70,7 @@ class Counts:
         self.add(tally.each, tally.calls)
 
     def total(self) -> Statistics:
-        """What they have added."""
+        """Their total."""
         total = Statistics()
         for tally in [*self._tallies.values()]:
             total = added(total, tally.total())

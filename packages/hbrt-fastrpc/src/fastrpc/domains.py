@@ -27,7 +27,7 @@ class Opened:
         mask: Its core of its process domain.
         domain: The effective domain.
         uri: As it was opened.
-        ended: Why it is stale; empty while it is not.
+        ended: Why it is stale; empty if it is not.
     """
 
     remote: int
@@ -42,7 +42,7 @@ class Domain:
     """A domain of this process.
 
     Attributes:
-        priority: Of its tasks, as the board has them.
+        priority: Of its tasks, in the board's numbering.
         is_unsigned: Whether the program requested unsigned skeletons.
         initmem_bytes: Memory requested for signed skeletons; 0 for no limit.
         handles: The open handles.
@@ -93,7 +93,7 @@ class Domains:
                 if (domain, session) not in self._reserved:
                     self._reserved.add((domain, session))
                     return session
-        raise AeeError(Aee.AEE_ENOSESSION, f"The {uri.SESSIONS - 1} sessions to reserve of a domain are reserved.")
+        raise AeeError(Aee.AEE_ENOSESSION, f"All {uri.SESSIONS - 1} reservable sessions of the domain are reserved.")
 
     def release_session(self, effective: int) -> None:
         """Undo ``reserve_session``."""
@@ -110,7 +110,7 @@ class Domains:
         return domain == uri.DEFAULT_DOMAIN and self._session.link.core_count > 0
 
     def core_mask(self, domain: int, session: int) -> int:
-        """The cores of the process domain of a session, as a mask.
+        """The cores of a session's process domain, as a mask.
 
         Raises:
             AeeError: AEE_ECONNREFUSED: the board has no such domain.

@@ -1,4 +1,4 @@
-"""The base of stubs in Python: turns the arguments of a method into buffers, and its outputs into results."""
+"""The base class of stubs in Python: turns a method's arguments into buffers, and its outputs into results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Interface:
-    """An open interface; a context manager. ``hbrt idl`` writes its subclasses.
+    """An open interface; a context manager. ``hbrt idl`` generates its subclasses.
 
     Args:
         domain: Name of a domain, or the suffix to append to the URI.
@@ -33,7 +33,7 @@ class Interface:
 
     INTERFACE: ClassVar[str]
     LIBRARY: ClassVar[str] = ""
-    """That of its IDL file; empty for the interface's own name."""
+    """The name of its IDL file; empty for the interface's own name."""
     VERSION: ClassVar[str] = ""
     """IDL_VERSION of its IDL file; empty without one."""
 
@@ -61,7 +61,7 @@ class Interface:
         """Run a method.
 
         Args:
-            method: Of the interface.
+            method: A method of the interface.
             given: Its parameters but ``rout`` values: values, texts, arrays. For a ``rout`` sequence, an array to fill
                 or the number of elements of a new one; for a ``rout`` string, its maximum number of bytes. For
                 sequences of sequences or texts, a list of those; for a structure with such fields, an object that has
@@ -88,7 +88,7 @@ class Interface:
 
 
 class _Sent:
-    """The marshaled arguments of a call: values of the block, buffers, and the sources of its results."""
+    """A call's marshaled arguments: values of the block, buffers, and the sources of its results."""
 
     def __init__(self, method: marshal.Method, given: tuple[Any, ...]) -> None:
         self.values: list[Any] = [method.number] if method.is_long else []
@@ -141,7 +141,7 @@ class _Sent:
         """Marshal a parameter of PARTS or a part of one: returns its share of the block, and a reader of its result.
 
         Raises:
-            AeeError: AEE_EBADPARM: it is not of its type.
+            AeeError: AEE_EBADPARM: its type is wrong.
         """
         kind = param.kind
         if isinstance(kind, marshal.SequenceOf):
@@ -225,14 +225,14 @@ def _string(param: marshal.Param, given: Any) -> tuple[int, Span]:
     """Length and bytes of a string; for a ``rout`` string, a buffer of the given number of bytes."""
     if param.is_out:
         if not isinstance(given, int) or given < 1:
-            raise AeeError(Aee.AEE_EBADPARM, f"{param.name} is {given!r}; pass how many bytes it may have.")
+            raise AeeError(Aee.AEE_EBADPARM, f"{param.name} is {given!r}; pass its maximum number of bytes.")
         return given, bytearray(given)
     try:
         raw = given.encode() + b"\0"
     except (AttributeError, UnicodeEncodeError):
-        raise AeeError(Aee.AEE_EBADPARM, f"{param.name} is {given!r}; pass a text.") from None
+        raise AeeError(Aee.AEE_EBADPARM, f"{param.name} is {given!r}; pass a string.") from None
     if raw.count(0) > 1:
-        raise AeeError(Aee.AEE_EBADPARM, f"{param.name} has a NUL inside: {given!r}.")
+        raise AeeError(Aee.AEE_EBADPARM, f"{param.name} contains a NUL: {given!r}.")
     return len(raw), raw
 
 
@@ -263,7 +263,7 @@ def _array(param: marshal.Param, given: Any) -> NDArray[Any]:
             what = f"an array of {given.dtype}" if given.dtype != kind else "read-only, or not in one piece"
         raise AeeError(
             Aee.AEE_EBADPARM,
-            f"{param.name} is {what}; pass a writable array of {_said(param)} in C order, which is filled.",
+            f"{param.name} is {what}; pass a writable array of {_said(param)} in C order, to be filled.",
         )
     return given
 
@@ -277,7 +277,7 @@ def _made(param: marshal.Param, given: Any, kind: np.dtype[Any]) -> NDArray[Any]
         if kind.kind not in "iu" or np.array_equal(array, given):
             return array
     except (TypeError, ValueError, OverflowError):
-        pass  # as numbers that it would have changed
+        pass  # numbers that it would have changed
     raise AeeError(Aee.AEE_EBADPARM, f"{param.name} is {short_repr(given)}; pass an array of {_said(param)}.")
 
 

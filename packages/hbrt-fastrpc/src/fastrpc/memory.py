@@ -1,7 +1,7 @@
 """Memory that the DSP may use without a copy: memory from rpcmem, and memory that a program registered.
 
 A buffer is shared if it is entirely inside one registered range. One that begins inside and runs past the end is
-refused; all others are copied.
+rejected; all others are copied.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Region(NamedTuple):
 
     Attributes:
         start: Its address in this process.
-        size_bytes: How many bytes.
+        size_bytes: Its size.
         phy_addr: Its physical address.
         block: The board's block.
         is_ours: Whether rpcmem allocated it.
@@ -47,7 +47,7 @@ class Region(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The address behind."""
+        """The address after the end."""
         return self.start + self.size_bytes
 
 
@@ -55,7 +55,7 @@ class Mapped(NamedTuple):
     """A descriptor's memory mapped on the board.
 
     Attributes:
-        size_bytes: How many bytes.
+        size_bytes: Its size.
         address: Address in this process; 0 if not mapped.
         block: The board's block.
     """
@@ -76,18 +76,18 @@ class FastrpcMemory:
         self._blocks = session.blocks
         self._can_import = session.link.can_import
         self.generation = 0  # grows when a range is no longer registered
-        self.on_removed: Callable[[], None] = lambda: None  # told then
+        self.on_removed: Callable[[], None] = lambda: None  # called then
         self._starts: list[int] = []
         self._regions: dict[int, Region] = {}
-        self._fds: dict[int, int] = {}  # of what ``alloc`` gave, by its address
-        self._mapped: dict[int, Mapped] = {}  # of fastrpc_mmap, by descriptor
-        self._guards: dict[int, mmap.mmap] = {}  # of remote_register_fd, by address
-        self._table: Block | None = None  # of the descriptors that are mapped, for the DSP side
+        self._fds: dict[int, int] = {}  # memory from ``alloc``, by address
+        self._mapped: dict[int, Mapped] = {}  # from fastrpc_mmap, by descriptor
+        self._guards: dict[int, mmap.mmap] = {}  # from remote_register_fd, by address
+        self._table: Block | None = None  # the mapped descriptors, for the DSP side
 
     # -- ranges
 
     def place(self, address: int, size_bytes: int) -> int:
-        """The physical address of a buffer, 0 when it is to be copied.
+        """The physical address of a buffer, 0 if it must be copied.
 
         Raises:
             AeeError: AEE_EBADPARM: it runs past the end of the registered range where it begins.
@@ -130,7 +130,7 @@ class FastrpcMemory:
         self._discard_messages()
 
     def _discard_messages(self) -> None:
-        """Messages to resend refer to memory that is gone, or have no table of descriptors."""
+        """Messages to resend refer to memory that is gone, or have no descriptor table."""
         self.generation += 1
         self.on_removed()
 
@@ -204,10 +204,10 @@ class FastrpcMemory:
     # -- registered by the program
 
     def register(self, address: int, size_bytes: int, fd: int) -> None:
-        """Register memory that this process has mapped of a descriptor, from the descriptor's first byte on.
+        """Register memory that this process has mapped from a descriptor, starting at the descriptor's first byte.
 
         Raises:
-            AeeError: AEE_EINVALIDFD: no memory of that size that can be shared; AEE_EALREADY, AEE_EBADPARM.
+            AeeError: AEE_EINVALIDFD: it has no sharable memory of that size; AEE_EALREADY, AEE_EBADPARM.
         """
         known = self._regions.get(address)
         if known is not None and known.size_bytes == size_bytes:
@@ -233,7 +233,7 @@ class FastrpcMemory:
             raise AeeError(
                 Aee.AEE_ENOSUCHMAP,
                 f"{size_bytes} bytes at {address:#x} cannot be deregistered: {has} registered there. The vendor's "
-                "library ends the program here.",
+                "library ends the program in this case.",
             )
         if not region.is_ours:
             self._remove(region)
@@ -259,7 +259,7 @@ class FastrpcMemory:
         """Map a descriptor's memory on the board, and return its physical address.
 
         Raises:
-            AeeError: AEE_EALREADY: it has one; AEE_EINVALIDFD as ``register``.
+            AeeError: AEE_EALREADY: already mapped; AEE_EINVALIDFD as ``register``.
         """
         if fd in self._mapped:
             raise AeeError(Aee.AEE_EALREADY, f"File descriptor {fd} is already mapped; fastrpc_munmap it first.")
@@ -299,7 +299,7 @@ class FastrpcMemory:
         self.unmap_fd(fd, size_bytes)
 
     def pass_fd(self, fd: int, size_bytes: int) -> None:
-        """Map the memory of a descriptor that a call passes on, unless it is mapped; 0 bytes remove the mapping.
+        """Map the memory of a descriptor passed in a call, unless it is mapped; 0 bytes remove the mapping.
 
         Raises:
             AeeError: as ``map_fd``.
@@ -312,7 +312,7 @@ class FastrpcMemory:
 
     @property
     def table_addr(self) -> int:
-        """The physical address of the table of descriptors; 0 before there are any."""
+        """The physical address of the descriptor table; 0 before there are any descriptors."""
         return self._table.phy_addr if self._table is not None else 0
 
     def _note(self, fd: int, phy_addr: int, size_bytes: int) -> None:
@@ -328,7 +328,7 @@ class FastrpcMemory:
             if not DESCRIPTOR.unpack_from(rows, at * DESCRIPTOR.size)[1]:
                 DESCRIPTOR.pack_into(rows, at * DESCRIPTOR.size, fd, 1, phy_addr, size_bytes)
                 return
-        raise AeeError(Aee.AEE_ENOMEMORY, f"{TABLE_ROWS} descriptors are mapped; fastrpc_munmap some first.")
+        raise AeeError(Aee.AEE_ENOMEMORY, f"{TABLE_ROWS} descriptors are already mapped; fastrpc_munmap some first.")
 
     def _discard(self, fd: int) -> None:
         """Undo ``_note``."""
@@ -360,7 +360,7 @@ class FastrpcMemory:
             raise AeeError(code, error.text) from None
 
     def _release(self, block: Block) -> None:
-        with contextlib.suppress(StatusError):  # of a board that is gone: so has the block
+        with contextlib.suppress(StatusError):  # of a board that is gone, and the block with it
             self._blocks.release(block)
 
 
@@ -369,7 +369,7 @@ def _rows(table: Block) -> memoryview:
 
 
 def _new_file(size_bytes: int) -> int:
-    """A descriptor of new zeroed memory, which cannot become shorter under the board.
+    """A descriptor of new zeroed memory, which cannot be truncated under the board.
 
     Raises:
         OSError: out of descriptors or memory.

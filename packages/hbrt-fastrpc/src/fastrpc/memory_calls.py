@@ -48,7 +48,7 @@ def rpcmem_alloc(heapid: int, flags: int, size: int) -> int:
 
 
 def rpcmem_alloc2(heapid: int, flags: int, size: int) -> int:
-    """As rpcmem_alloc. Emulator: the sizes are the same."""
+    """Like rpcmem_alloc. Emulator: the sizes are the same."""
     return rpcmem_alloc(heapid, flags, size)
 
 
@@ -91,7 +91,7 @@ def remote_register_buf(buf: int, size: int, fd: int) -> None:
 
 
 def remote_register_buf_attr(buf: int, size: int, fd: int, attr: int) -> int:
-    """As remote_register_buf; ``attr`` is not used."""
+    """Like remote_register_buf; ``attr`` is ignored."""
     del attr
     return remote_register_buf(buf, size, fd)
 
@@ -115,11 +115,11 @@ remote_register_fd2 = remote_register_fd
 
 @returns_code
 def remote_mem_map(domain: int, fd: int, flags: int, virt_addr: int, size: int, remote_virt_addr: Any) -> None:
-    """As fastrpc_mmap.
+    """Like fastrpc_mmap.
 
     Args:
         domain: Effective domain.
-        fd: Of shared memory.
+        fd: Descriptor of shared memory.
         flags: REMOTE_MAP_MEM_STATIC.
         virt_addr: Its address in this process; 0 if it has none.
         size: Bytes.
@@ -128,7 +128,7 @@ def remote_mem_map(domain: int, fd: int, flags: int, virt_addr: int, size: int, 
     _check(domain)
     target = place("remote_virt_addr", remote_virt_addr)
     if flags != REMOTE_MAP_MEM_STATIC:
-        raise AeeError(Aee.AEE_EBADPARM, f"The flags are {flags}; pass 0.")
+        raise AeeError(Aee.AEE_EBADPARM, f"Invalid flags {flags}: must be 0.")
     target.value = runtime().memory.map_fd(fd, size, virt_addr)
 
 
@@ -149,7 +149,7 @@ def fastrpc_mmap(domain: int, fd: int, addr: int, offset: int, length: int, flag
 
     Args:
         domain: Effective domain.
-        fd: Of shared memory.
+        fd: Descriptor of shared memory.
         addr: Its address in this process, by which packets of a dspqueue refer to it; 0 if it has none.
         offset: 0.
         length: Bytes.
@@ -162,14 +162,14 @@ def fastrpc_mmap(domain: int, fd: int, addr: int, offset: int, length: int, flag
     if offset or flags not in _FLAGS:
         raise AeeError(
             Aee.AEE_EBADPARM,
-            f"The offset is {offset} and the flags are {flags}; pass 0, and one of {sorted(_FLAGS)}.",
+            f"Invalid offset {offset} or flags {flags}: must be 0, and one of {sorted(_FLAGS)}.",
         )
     runtime().memory.map_fd(fd, length, addr)
 
 
 @returns_code
 def fastrpc_munmap(domain: int, fd: int, addr: int, length: int) -> None:
-    """Undo fastrpc_mmap, with the same length, or with 0 to find the mapping by the descriptor alone.
+    """Undo fastrpc_mmap, with the same length, or with 0 to find the mapping by the descriptor only.
 
     Returns:
         0; AEE_ENOSUCHMAP: no such mapping.
@@ -181,11 +181,11 @@ def fastrpc_munmap(domain: int, fd: int, addr: int, length: int) -> None:
 
 @returns_code
 def remote_register_dma_handle(fd: int, len: int) -> None:
-    """Announce a descriptor's memory to the DSP side, so that a call can pass it on; generated stubs call this.
+    """Announce a descriptor's memory to the DSP side, so that a call can pass it; generated stubs call this.
 
     Args:
-        fd: Of shared memory.
-        len: Its bytes; 0 undoes it.
+        fd: Descriptor of shared memory.
+        len: Its size; 0 undoes it.
 
     Returns:
         0; AEE_EINVALIDFD, AEE_EBADPARM.
@@ -194,13 +194,13 @@ def remote_register_dma_handle(fd: int, len: int) -> None:
 
 
 def remote_register_dma_handle_attr(fd: int, len: int, attr: int) -> int:
-    """As remote_register_dma_handle; ``attr`` is not used."""
+    """Like remote_register_dma_handle; ``attr`` is ignored."""
     del attr
     return remote_register_dma_handle(fd, len)
 
 
 def remote_mmap64(fd: int, flags: int, vaddrin: int, size: int, vaddrout: Any) -> int:
-    """As remote_mem_map, on cdsp; ``flags`` are not used."""
+    """Like remote_mem_map, on cdsp; ``flags`` are ignored."""
     del flags
     return remote_mem_map(uri.DEFAULT_DOMAIN, fd, REMOTE_MAP_MEM_STATIC, vaddrin, size, vaddrout)
 
@@ -212,10 +212,10 @@ def remote_munmap64(vaddrout: int, size: int) -> int:
 
 @returns_code
 def remote_mmap(fd: int, flags: int, vaddrin: int, size: int, vaddrout: Any) -> None:
-    """As remote_mmap64, with an address of 32 bits.
+    """Like remote_mmap64, with a 32-bit address.
 
     Returns:
-        0; AEE_ENOMEMORY: the address has more bits; as remote_mem_map.
+        0; AEE_ENOMEMORY: the address has more bits; otherwise as remote_mem_map.
     """
     del flags
     _check(uri.DEFAULT_DOMAIN)
@@ -226,7 +226,7 @@ def remote_mmap(fd: int, flags: int, vaddrin: int, size: int, vaddrout: Any) -> 
         memory.unmap(phy_addr, size)
         raise AeeError(
             Aee.AEE_ENOMEMORY,
-            f"The address {phy_addr:#x} does not fit the place for it, {vaddrout!r}; use remote_mmap64.",
+            f"The address {phy_addr:#x} does not fit into {vaddrout!r}; use remote_mmap64.",
         )
     target.value = phy_addr
 
@@ -238,13 +238,13 @@ def remote_munmap(vaddrout: int, size: int) -> int:
 
 @returns_code
 def remote_set_mode(mode: int) -> None:
-    """Accept REMOTE_MODE_PARALLEL and REMOTE_MODE_SERIAL; calls run side by side in both.
+    """Accept REMOTE_MODE_PARALLEL and REMOTE_MODE_SERIAL; calls run concurrently in both.
 
     Returns:
         0; AEE_EBADPARM: another mode.
     """
     if mode not in {REMOTE_MODE_PARALLEL, REMOTE_MODE_SERIAL}:
-        raise AeeError(Aee.AEE_EBADPARM, f"Unknown mode {mode}; pass 0 or 1.")
+        raise AeeError(Aee.AEE_EBADPARM, f"Invalid mode {mode}: must be 0 or 1.")
 
 
 def _check(domain: int) -> None:

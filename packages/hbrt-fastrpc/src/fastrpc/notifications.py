@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Listener = Callable[[int, int, int], object]
 _EPOCH: Final = struct.Struct("<Q")
 _RUNNING: Final = 1
-_MAX_LOOKS: Final = 30  # a person may restart one core of a domain alone
+_MAX_LOOKS: Final = 30  # a person may restart a single core of a domain
 
 
 class Notifications:
@@ -31,9 +31,9 @@ class Notifications:
         self._mask_of = here.domains.core_mask
         self._is_open: Callable[[int], bool] = lambda effective: bool(here.domains.of(effective).handles)
         self._listeners: dict[int, list[Listener]] = {}
-        self._epochs: dict[int, tuple[int, ...]] = {}  # of a domain's cores, when it was up
+        self._epochs: dict[int, tuple[int, ...]] = {}  # of a domain's cores, when it was last up
         self._down: set[int] = set()
-        self._looks = 0  # at domains that are down
+        self._looks = 0  # for domains that are down
         self._expected: dict[int, int] = {}
         self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
@@ -63,7 +63,7 @@ class Notifications:
                 self._thread.start()
 
     def expect(self, effective: int, status: int) -> None:
-        """Name the end of a process domain that this program is about to cause."""
+        """Set the cause for the end of a process domain that this program is about to end."""
         self._expected[effective] = status
 
     def _changed(self, effective: int, *, is_up: bool) -> None:
@@ -91,7 +91,7 @@ class Notifications:
                 try:
                     self._look(effective)
                 except (ValueError, struct.error):
-                    return  # the board's memory was closed meanwhile
+                    return  # the board's memory was closed in the meantime
             pause.wait(BEAT_SECONDS)
 
     def _look(self, effective: int) -> None:

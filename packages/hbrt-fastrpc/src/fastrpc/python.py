@@ -1,4 +1,4 @@
-"""Python's habits: numpy arrays in shared memory, and the cost of calls."""
+"""For Python programs: numpy arrays in shared memory, and the cost of calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def empty(shape: int | tuple[int, ...], dtype: DTypeLike = np.uint8) -> NDArray[Any]:
-    """New zeroed array in shared memory, as of rpcmem_alloc: a call does not copy it, nor a part of it in one piece.
+    """New zeroed array in shared memory, as from rpcmem_alloc: calls do not copy it, or contiguous parts of it.
 
     It is freed with the last view of it.
 

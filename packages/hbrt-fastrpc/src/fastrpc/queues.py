@@ -1,6 +1,6 @@
 """``dspqueue``: packets to an image and back, over rings in board memory, without a call for each.
 
-While the image's function works through the requests, a further one costs no task.
+While the image's function is processing requests, another one costs no task.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class DspQueue:
         session: 0..3; the image imports the queue in that session.
         request_bytes: Of the ring to the DSP, at most 16 MiB.
         response_bytes: Of the ring back.
-        on_packet: Called with each response, in its own thread; then ``read`` is refused.
+        on_packet: Called with each response, in its own thread; ``read`` is then rejected.
         on_ready: Used instead: called in such a thread while there are responses, which it takes with ``take``.
         on_error: Called there once when the domain has ended.
 
     Raises:
-        AeeError: as remote_handle64_open; AEE_EBADPARM for a size, or a queue more than the 64 of a process.
+        AeeError: as remote_handle64_open; AEE_EBADPARM for an invalid size, or more than 64 queues in a process.
 
     Source: qualcomm/fastrpc, dspqueue.h, https://github.com/qualcomm/fastrpc
     """
@@ -88,7 +88,7 @@ class DspQueue:
         self._tasks = self._here.session.tasks
         self._waking: deque[int] = deque()
         self._error: AeeError | None = None
-        self._epoch = -1  # starts of the core that has imported the queue
+        self._epoch = -1  # start count of the core that has imported the queue
         self._on_packet = on_packet
         self._on_ready = self._hand_on if on_packet is not None else on_ready
         self._on_error = on_error
@@ -111,7 +111,8 @@ class DspQueue:
 
         Args:
             text: The message: bytes, or an array, sent in C order.
-            buffers: Descriptor, offset, bytes (0 for all, with offset 0) and flags of each; fastrpc_mmap has mapped it.
+            buffers: Descriptor, offset, bytes (0 for all, with offset 0) and flags of each; must be mapped by
+                fastrpc_mmap.
             timeout: Seconds to wait for space; 0 does not wait.
             flags: The packet's flags, 16 bits, in addition to those implied by its contents.
 
@@ -121,22 +122,22 @@ class DspQueue:
         """
         self._check()
         if not 0 <= flags < 1 << 16:
-            raise AeeError(Aee.AEE_EBADPARM, f"The flags are {flags:#x}; those of a packet have 16 bits.")
+            raise AeeError(Aee.AEE_EBADPARM, f"Invalid flags {flags:#x}: a packet's flags have 16 bits.")
         named, raw = tuple(self._buffer(*one) for one in buffers), memoryview(text).tobytes()
         limit = _limit(timeout)
         while not self._send(named, raw, flags & ~ring.OWN_FLAGS):
             self._wait(limit, timeout, "The queue has no room for the packet.")
 
     def write_early_wakeup(self, delay_us: int = 0, flags: int = 0) -> None:
-        """Announce that a packet will come soon, 32 bits each; no reader receives it. Raises as ``write``."""
+        """Announce that a packet will come soon, with 32 bits each; readers do not receive it. Raises as ``write``."""
         self._check()
         if not 0 <= min(delay_us, flags) <= max(delay_us, flags) < 1 << 32:
-            raise AeeError(Aee.AEE_EBADPARM, f"{delay_us} us and the flags {flags:#x} have no 32 bits each.")
+            raise AeeError(Aee.AEE_EBADPARM, f"{delay_us} us and the flags {flags:#x} must fit into 32 bits each.")
         if not self._queue.requests.write((), WAKEUP.pack(delay_us, flags), FLAG_WAKEUP):
             raise AeeError(Aee.AEE_EWOULDBLOCK, "The queue has no room for the packet.")
 
     def read(self, timeout: float = 0.0) -> Packet:
-        """Take a response; ``timeout`` as of ``write``.
+        """Take a response; ``timeout`` as for ``write``.
 
         Raises:
             AeeError: AEE_EWOULDBLOCK or AEE_EEXPIRED: no response; AEE_EBADSTATE: a callback takes the responses.
@@ -169,7 +170,7 @@ class DspQueue:
         return self._queue.responses.peek()
 
     def statistics(self) -> QueueStatistics:
-        """What was sent and received."""
+        """Packets and bytes sent and received."""
         return self._told
 
     def depths(self) -> tuple[int, int, int, int]:
@@ -185,18 +186,18 @@ class DspQueue:
     def close(self) -> None:
         """Close the queue, once the image has processed its requests; closing it again has no effect.
 
-        HBRT_WATCHDOG_MS ends an image's function that does not return. After an interrupt the queue is still open.
+        HBRT_WATCHDOG_MS ends an image's function that does not return. After an interrupt, the queue is still open.
         """
         while (task := self._oldest_waking()) is not None:
             self._tasks.wait(task, 0)
             with self._lock:
-                if task == self._oldest_waking():  # else the watcher has released it
+                if task == self._oldest_waking():  # otherwise the watcher has released it
                     self._waking.popleft()
                     self._tasks.release(task)
         self._is_ending = True
         self._asked.set()
         if self._watcher is not None and self._watcher is not threading.current_thread():
-            self._watcher.join()  # a callback that is under way may still read
+            self._watcher.join()  # a running callback may still read
         with self._lock:
             if self.is_closed:
                 return
@@ -224,7 +225,7 @@ class DspQueue:
             )
             if self._epoch < 0:
                 self._look()
-            self._fence.full()  # the packet before the question
+            self._fence.full()  # the packet before the check
             if not self._queue.is_served:
                 self._queue.set_served(is_served=True)
                 self._ask()
@@ -235,11 +236,11 @@ class DspQueue:
         if mapped is None:
             raise AeeError(Aee.AEE_ENOSUCHMAP, f"File descriptor {fd} is not mapped; fastrpc_mmap it first.")
         if flags & BUFFER_REF and flags & BUFFER_DEREF:
-            raise AeeError(Aee.AEE_EBADPARM, f"The flags {flags:#x} take and drop a reference at once.")
+            raise AeeError(Aee.AEE_EBADPARM, f"The flags {flags:#x} both take and drop a reference.")
         phy_addr, whole = mapped.block.phy_addr, mapped.size_bytes
         if (not size and offset) or offset < 0 or size < 0 or offset + size > whole:
             raise AeeError(
-                Aee.AEE_EBADPARM, f"{size} bytes from {offset} on are not in the {whole} bytes of descriptor {fd}."
+                Aee.AEE_EBADPARM, f"{size} bytes from offset {offset} are outside the {whole} bytes of descriptor {fd}."
             )
         return Buffer(fd, size or whole, offset, flags, phy_addr + offset)
 
@@ -263,7 +264,7 @@ class DspQueue:
             self._on_packet(packet)
 
     def _watch(self) -> None:
-        """Report responses, and an end, while requests to the image are open."""
+        """Report responses, and the end, while requests to the image are open."""
         while self._asked.wait() and not self._is_ending:
             self._asked.clear()
             while self._waking and not self._is_ending:
@@ -301,9 +302,7 @@ class DspQueue:
         elif core >= 0:
             (epoch,) = _EPOCH.unpack_from(link.ddr.map, link.ddr.layout.core(core) + CORE_EPOCH)
             if epoch != self._epoch and self._epoch >= 0 and self._error is None:
-                self._error = AeeError(
-                    Aee.AEE_ECONNRESET, f"Core {core}, which had imported the queue, has started anew."
-                )
+                self._error = AeeError(Aee.AEE_ECONNRESET, f"Core {core}, which had imported the queue, has restarted.")
             self._epoch = epoch
 
     def _wait(self, limit: float, timeout: float, why: str) -> None:
@@ -326,5 +325,5 @@ class DspQueue:
 def _limit(timeout: float) -> float:
     """The deadline of a wait of this many seconds."""
     if not timeout >= 0:
-        raise AeeError(Aee.AEE_EBADPARM, f"{timeout} is not a time to wait; write seconds, 0 or more.")
+        raise AeeError(Aee.AEE_EBADPARM, f"Invalid timeout {timeout}: must be 0 or more seconds.")
     return time.monotonic() + timeout

@@ -1,4 +1,4 @@
-"""FastRPC handles in a replay: an image returns handles that differ from the recorded ones."""
+"""FastRPC handles in a replay: an image returns other handles than those recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The handles of this process, and how an invocation travels: one for each attachment to a board."""
+"""The handles of this process, and the path of invocations: one for each attachment to a board."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class FastrpcRuntime:
         self._messages = Messages(session, self.memory)
         self._tasks = session.tasks
         self._handles: dict[int, Opened] = {}
-        self.paths: dict[bytes, bytes] = {}  # of DSPRPC_SET_PATH
-        self.queues: WeakSet[object] = WeakSet()  # those that are open
+        self.paths: dict[bytes, bytes] = {}  # set by DSPRPC_SET_PATH
+        self.queues: WeakSet[object] = WeakSet()  # the open ones
         self._last = 0
         self._lock = threading.RLock()
-        # Told when the first handle of a domain is opened, and when the last one is closed.
+        # Called when the first handle of a domain is opened, and when the last one is closed.
         self.on_domain: Callable[..., None] = lambda *_, **__: None
 
     # -- handles
@@ -125,7 +125,7 @@ class FastrpcRuntime:
                         raise
                 self._messages.release(buffer)
         finally:
-            if is_last_of_domain and not opened.ended:  # one that has crashed does not exit
+            if is_last_of_domain and not opened.ended:  # a crashed one does not exit
                 self.on_domain(opened.domain, is_up=False)
             if is_last:
                 self._free_messages()
@@ -151,7 +151,7 @@ class FastrpcRuntime:
         self._messages.release(buffer)
 
     def opened(self, handle: int) -> Opened:
-        """What a handle is.
+        """The handle's data.
 
         Raises:
             AeeError: AEE_EINVHANDLE.
@@ -192,9 +192,9 @@ class FastrpcRuntime:
         """Run a method on the DSP.
 
         Args:
-            handle: Of ``open``.
+            handle: From ``open``.
             word: The scalar word.
-            spans: An item for each buffer, inputs first.
+            spans: One item per buffer, inputs first.
             same: As ``raw`` of ``invoke_same``: remember the message if nothing is copied.
 
         Raises:
@@ -228,11 +228,12 @@ class FastrpcRuntime:
         given = scalars.split(word)
         if given.output_handles:
             raise AeeError(
-                Aee.AEE_EUNSUPPORTED, f"The scalar word {word:#010x} names output handles, which no method has here."
+                Aee.AEE_EUNSUPPORTED,
+                f"The scalar word {word:#010x} has output handles, which methods do not support here.",
             )
         if given.total != len(spans):
             raise AeeError(
-                Aee.AEE_EBADPARM, f"The scalar word {word:#010x} names {given.total} arguments, not {len(spans)}."
+                Aee.AEE_EBADPARM, f"The scalar word {word:#010x} specifies {given.total} arguments, got {len(spans)}."
             )
         priority = self.domains.of(opened.domain).priority
         return opened, self._messages.write(opened, priority, word, given, spans)
@@ -271,7 +272,7 @@ class FastrpcRuntime:
         return 0
 
     def settle(self, made: Made) -> None:
-        """After an invocation has succeeded: copy outputs back, and count."""
+        """After a successful invocation: copy outputs back, and count."""
         for target, start, size_bytes in made.back:
             if isinstance(target, bytearray):
                 target[:] = made.buffer.view()[start : start + size_bytes]
@@ -286,7 +287,7 @@ class FastrpcRuntime:
         self._finish(task, opened)
 
     def statistics(self) -> Statistics:
-        """What was counted."""
+        """The counts."""
         return added(self._counts.total(), self.ready.statistics())
 
     # -- tasks
@@ -305,7 +306,7 @@ class FastrpcRuntime:
             self._refuse(task, opened)
 
     def _refuse(self, task: int, opened: Opened | None) -> None:
-        """Raise for a task that was refused, when its number is below 0, or has failed."""
+        """Raise if a task was rejected (its number is below 0) or has failed."""
         status = task if task < 0 else self._tasks.wait(task, 1)
         text = self._tasks.why()
         if task >= 0:
@@ -315,7 +316,7 @@ class FastrpcRuntime:
     # -- messages
 
     def _release(self, buffer: Buffer) -> None:
-        """Keep a message for the next call; there is none without a handle."""
+        """Keep a message for the next call, unless there is no handle."""
         self._messages.release(buffer)
         if not self._handles:
             self._free_messages()
@@ -330,9 +331,9 @@ def runtime() -> FastrpcRuntime:
     """The runtime of the process's attachment; attaches or starts a private board if there is none.
 
     Raises:
-        AeeError: AEE_ECONNREFUSED and why.
+        AeeError: AEE_ECONNREFUSED, with the reason.
     """
-    usual = process.default  # in most calls nothing has changed
+    usual = process.default  # in most calls, nothing has changed
     if usual is not None and mark[0] and not usual.link.fault and (mine := usual.companions.get(FastrpcRuntime)):
         return cast("FastrpcRuntime", mine)
     try:

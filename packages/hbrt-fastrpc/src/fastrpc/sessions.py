@@ -20,9 +20,9 @@ _MAX_DOMAINS: Final = uri.SESSIONS * len(uri.DOMAINS)
 
 def _thread_params(here: FastrpcRuntime, asked: types.remote_rpc_thread_params) -> None:
     if asked.prio != -1 and not HIGHEST <= asked.prio <= LOWEST:
-        raise AeeError(Aee.AEE_EBADPARM, f"The priority is {asked.prio}; write 1 (the highest) to 255, or -1.")
+        raise AeeError(Aee.AEE_EBADPARM, f"Invalid priority {asked.prio}: must be 1 (the highest) to 255, or -1.")
     if asked.stack_size != -1 and not _STACKS[0] <= asked.stack_size <= _STACKS[1]:
-        raise AeeError(Aee.AEE_EBADPARM, f"The stack is {asked.stack_size} bytes; write 16 KiB to 8 MiB, or -1.")
+        raise AeeError(Aee.AEE_EBADPARM, f"Invalid stack size {asked.stack_size}: must be 16 KiB to 8 MiB, or -1.")
     for domain in _domains(asked.domain):
         if asked.prio != -1:
             here.domains.of(domain).priority = task_priority(asked.prio)
@@ -39,14 +39,14 @@ def _unsigned(here: FastrpcRuntime, asked: types.remote_rpc_control_unsigned_mod
     for domain in _domains(asked.domain):
         if asked.domain != _ALL_DOMAINS and here.domains.of(domain).handles:
             raise AeeError(
-                Aee.AEE_EBADSTATE, "The domain has open handles: ask for unsigned modules before the first open."
+                Aee.AEE_EBADSTATE, "The domain has open handles: request unsigned modules before the first open."
             )
         here.domains.of(domain).is_unsigned = bool(asked.enable)
 
 
 def _initmem(here: FastrpcRuntime, asked: types.remote_rpc_pd_initmem_size) -> None:
     if not _INITMEM[0] <= asked.pd_initmem_size <= _INITMEM[1]:
-        raise AeeError(Aee.AEE_EBADPARM, f"The memory is {asked.pd_initmem_size} bytes; write 3 to 200 MiB.")
+        raise AeeError(Aee.AEE_EBADPARM, f"Invalid memory size {asked.pd_initmem_size}: must be 3 to 200 MiB.")
     for domain in _domains(asked.domain):
         if here.domains.of(domain).is_unsigned:
             raise AeeError(Aee.AEE_EUNSUPPORTED, "An unsigned process domain has 5 MiB, which cannot be set.")
@@ -83,7 +83,7 @@ def _process_type(here: FastrpcRuntime, asked: types.remote_process_type) -> Non
 def _register(here: FastrpcRuntime, asked: types.remote_rpc_notif_register) -> None:
     if not asked.notifier_fn:
         raise AeeError(Aee.AEE_EBADPARM, "The notifier is NULL; pass a function.")
-    # A function of its own: that of the field lies in the structure, which C may use again.
+    # A separate function: the one in the field is in the structure, which C may reuse.
     fn = behavior.fastrpc_notif_fn(ctypes.cast(asked.notifier_fn, ctypes.c_void_p).value)
     kept, context = asked.notifier_fn, asked.context
     Notifications.of(here).add(asked.domain, lambda *told: (fn(context, *told), kept))
@@ -94,7 +94,8 @@ def _reserve(here: FastrpcRuntime, asked: types.remote_rpc_reserve_new_session) 
     here.domains.core_mask(domain, 0)
     if not asked.session_name or not 0 < asked.session_name_len <= _MAX_NAME:
         raise AeeError(
-            Aee.AEE_EBADPARM, f"The session's name has {asked.session_name_len} bytes; write 1 to {_MAX_NAME}."
+            Aee.AEE_EBADPARM,
+            f"Invalid length of the session's name {asked.session_name_len}: must be 1 to {_MAX_NAME} bytes.",
         )
     asked.session_id = here.domains.reserve_session(domain)
     asked.effective_domain_id = uri.effective_domain(domain, asked.session_id)
@@ -110,17 +111,19 @@ def _uri(here: FastrpcRuntime, asked: types.remote_rpc_get_uri) -> None:
     del here
     domain = _domain_of(asked.domain_name, asked.domain_name_len)
     if not asked.module_uri or not asked.uri:
-        raise AeeError(Aee.AEE_EBADPARM, "The module's URI or the place for the URI is NULL; pass both.")
+        raise AeeError(Aee.AEE_EBADPARM, "The module's URI or the buffer for the URI is NULL; pass both.")
     module = ctypes.string_at(asked.module_uri, asked.module_uri_len)
     whole = module + uri.suffix(domain, asked.session_id).encode() + b"\0"
     if len(whole) > asked.uri_len:
-        raise AeeError(Aee.AEE_EBADSIZE, f"The URI takes {len(whole)} bytes, and there are {asked.uri_len}.")
+        raise AeeError(Aee.AEE_EBADSIZE, f"The URI takes {len(whole)} bytes, but the buffer has {asked.uri_len}.")
     ctypes.memmove(asked.uri, whole, len(whole))
 
 
 def _create_context(here: FastrpcRuntime, asked: types.fastrpc_context_create) -> None:
     if not asked.effec_domain_ids or not 0 < asked.num_domain_ids <= _MAX_DOMAINS:
-        raise AeeError(Aee.AEE_EBADPARM, f"{asked.num_domain_ids} domains were named; name 1 to {_MAX_DOMAINS}.")
+        raise AeeError(
+            Aee.AEE_EBADPARM, f"Invalid number of domains {asked.num_domain_ids}: must be 1 to {_MAX_DOMAINS}."
+        )
     domains = (ctypes.c_uint32 * asked.num_domain_ids).from_address(asked.effec_domain_ids)
     for domain in domains:
         here.domains.core_mask(*uri.split_domain(domain))

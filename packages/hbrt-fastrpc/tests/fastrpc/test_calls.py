@@ -128,7 +128,7 @@ def test_the_c_names(dsp_board: Board) -> None:
     assert fastrpc.remote_handle64_invoke(handle, make(2, 3, 1), None) == Aee.AEE_EBADPARM
     assert fastrpc.remote_handle64_invoke(handle, make(2, 4, 1), given) == Aee.AEE_EBADPARM
     assert fastrpc.remote_handle64_invoke(handle, make(2, 3, 0), given) == DSP_ERROR + Aee.AEE_EBADPARM
-    assert "0x02030000 came" in fastrpc.last_error()
+    assert "got 0x02030000" in fastrpc.last_error()
     assert fastrpc.remote_handle64_invoke(handle, make(20, 0, 0), None) == DSP_ERROR + Aee.AEE_EUNSUPPORTED
     assert fastrpc.remote_handle64_close(handle) == 0
     for stale in (handle, -1, 12345, None):

@@ -106,10 +106,10 @@ def check_parts(one: Any, types: Any) -> None:
     assert one.join([], 0, [])[1] == []
     refused: list[tuple[Callable[[], Any], str]] = [
         (lambda: one.join(b"ab", 1, []), r"many is b'ab'; pass a list of its elements"),
-        (lambda: one.names("", [7], []), r"given\[0\] is 7; pass a text"),
+        (lambda: one.names("", [7], []), r"given\[0\] is 7; pass a string"),
         (lambda: one.store(types.parts_box(id=1, items=[]), room), "without sum; pass parts_box with id, items, sum"),
         (lambda: one.store(types.parts_box(id=1 << 15, items=[], sum=0), room), "do not fit their types"),
-        (lambda: one.join([b""] * 253, 0, []), "256 input and 1 output buffers; at most 254"),
+        (lambda: one.join([b""] * 253, 0, []), "256 input and 1 output buffers; the maximum is 254"),
     ]
     for call, why in refused:
         with pytest.raises(AeeError, match=why):
@@ -240,7 +240,7 @@ def test_a_stub_in_python(made: SimpleNamespace, skeleton: str, dsp_board_factor
                 lambda: one.pairs(types.all_Pair(), types.all_Point(), np.zeros(1), 1),
                 "many has elements of float64; it takes all_Point",
             ),
-            (lambda: one.strings("\udcff", 9), "pass a text"),
+            (lambda: one.strings("\udcff", 9), "pass a string"),
         ]
         for call, why in refused_calls:
             with pytest.raises(AeeError, match=why):

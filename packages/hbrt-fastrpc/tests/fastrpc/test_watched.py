@@ -68,7 +68,7 @@ def test_changed_inputs_and_overrun_copies_are_named(image: Path, check: str) ->
     assert sorted(set(kinds)) == ["input-written", "overrun"]
     who = "of careless_skel_handle_invoke has"
     assert f"Method 2 {who} changed argument 0, an input of 100 bytes, from byte 5 on" in texts
-    assert f"Method 3 {who} written past the end of argument 1, which has 128 bytes: byte 1 behind it" in texts
+    assert f"Method 3 {who} written past the end of argument 1, which has 128 bytes: byte 1 past its end" in texts
 
 
 def test_an_overrun_of_shared_memory_is_named(image: Path) -> None:

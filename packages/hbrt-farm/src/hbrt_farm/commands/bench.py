@@ -55,9 +55,9 @@ def bench(
 ) -> Report:
     """Call the op of CMD with each file, on boards of both images side by side, which take turns.
 
-    The ratio of their host times is the median over the items, with a 95% interval (bootstrap); below 1 the image of
-    --image is faster. It is measured on this machine, with its noise; the modelled ratio is of the board's cycles, and
-    exact. Items whose outputs differ are named. The exit code is 1 when an item failed.
+    The ratio of their host times is the median over the items, with a 95% interval (bootstrap); below 1, the image of
+    --image is faster. It is measured on this machine, with its noise; the modelled ratio comes from the board's cycles,
+    and is exact. Items whose outputs differ are listed. The exit code is 1 if an item failed.
     """
     settings.check()
     from hbrt_farm import Farm, Status
@@ -89,9 +89,9 @@ def _lines(told: dict[str, Any]) -> list[str]:
         if told["modelled_ratio"] is not None:
             lines.append(f"Modelled cycles: {told['modelled_ratio']:.3f} times the other image's.")
         others = counted(told["other_outputs"], "item") if told["other_outputs"] else ""
-        lines.append(f"Outputs: {f'other ones for {others}' if others else 'the same for each item'}.")
-        lines += [f"Another output: {name}" for name in told["first_of_them"]]
+        lines.append(f"Outputs: {f'different for {others}' if others else 'the same for each item'}.")
+        lines += [f"Different output: {name}" for name in told["first_of_them"]]
     lines += [f"Item {one['index']} failed: {one['item']}: {one['text']}" for one in failed[:MAX_SHOWN]]
     if len(failed) > MAX_SHOWN:
-        lines.append(f"... and {len(failed) - MAX_SHOWN} more; --json has them all.")
+        lines.append(f"... and {len(failed) - MAX_SHOWN} more; --json lists them all.")
     return lines

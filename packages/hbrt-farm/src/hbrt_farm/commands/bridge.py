@@ -1,7 +1,7 @@
 """Connect pytest-xdist to a Python process on a machine of the cluster, as if it ran here.
 
-``python -m hbrt_farm.commands.bridge HOST:PORT ARGUMENT...`` is ``python ARGUMENT...`` there, in the directory
-and with the settings of here.
+``python -m hbrt_farm.commands.bridge HOST:PORT ARGUMENT...`` is ``python ARGUMENT...`` there, with this process's
+directory and settings.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST = 1 << 16
 class Peer:
     """The process, from an actor of Ray; two methods at a time.
 
-    It ends when its input closes, and therefore with the actor.
+    It ends when its input closes, and so does the actor.
     """
 
     def __init__(self, arguments: Sequence[str], directory: str, environment: Mapping[str, str]) -> None:
@@ -34,7 +34,7 @@ class Peer:
         )
 
     def write(self, data: bytes) -> None:
-        """Give it input; no bytes for the end."""
+        """Send it input; no bytes mean the end."""
         assert self._process.stdin is not None  # noqa: S101 - it is a pipe
         if data:
             self._process.stdin.write(data)
@@ -49,9 +49,9 @@ class Peer:
 
 
 def main() -> None:
-    """Carry bytes both ways until the process closes its output."""
+    """Copy bytes both ways until the process closes its output."""
     output = os.dup(1)
-    os.dup2(2, 1)  # what Ray prints is none of the process's
+    os.dup2(2, 1)  # keep Ray's output out of the process's
     environment = carried("PYTEST_", "PYTHONPATH")
     with engine(1, sys.argv[1]) as ray:
         peer = ray.remote(num_cpus=1, max_concurrency=2)(Peer).remote(sys.argv[2:], os.getcwd(), environment)  # noqa: PTH109 - text
@@ -63,7 +63,7 @@ def main() -> None:
         except ray.exceptions.RayError as error:
             print(f"The process on the cluster has ended: {error}", file=sys.stderr, flush=True)
             code = 1
-        os._exit(code)  # the other thread would have a Ray that has ended here start again
+        os._exit(code)  # otherwise the other thread would restart a Ray that has ended here
 
 
 def _give(ray: Any, peer: Any) -> None:
@@ -72,7 +72,7 @@ def _give(ray: Any, peer: Any) -> None:
         data = os.read(0, _MOST)
         try:
             ray.get(peer.write.remote(data))
-        except ray.exceptions.RayError:  # the other thread says so
+        except ray.exceptions.RayError:  # the other thread reports it
             return
 
 

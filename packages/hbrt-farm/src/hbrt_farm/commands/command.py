@@ -43,7 +43,7 @@ command.add_command(status)
 
 @command.command(
     "map",
-    short_help="Give each of many files to an op, a model or a program.",
+    short_help="Pass each of many files to an op, a model or a program.",
     epilog="Example: hbrt farm map 0x1000 --image my_image.py --over 'frames/*.npy' --boards 4 --out results\n\n"
     "A model against a reference: hbrt farm map net.onnx --over frames/ --against reference.py:net --out results",
 )
@@ -52,12 +52,12 @@ command.add_command(status)
 @click.option("--over", metavar="DIR|GLOB|FILE.parquet", required=True, help="The items: files. A Parquet file has "
               "their paths in its column 'path'.")  # fmt: skip
 @click.option("--out", metavar="DIR", required=True, type=click.Path(file_okay=False, path_type=Path),
-              help="Directory of the results. Run the same command again to continue where it ended.")  # fmt: skip
+              help="Directory of the results. Run the same command again to continue where it stopped.")  # fmt: skip
 @boards_option
 @image_option(help="Image of each board. Default: HBRT_IMAGE, else the packaged ops.")
 @click.option("--output-bytes", metavar="N", type=click.IntRange(1), help="Size of the output block of CMD. Default: "
               "the input's.")  # fmt: skip
-@click.option("--against", metavar="FILE.py:FUNCTION", help="Compare with what this returns for an item's arrays, and "
+@click.option("--against", metavar="FILE.py:FUNCTION", help="Compare with this function's result for an item, and "
               "keep the worst items.")  # fmt: skip
 @click.option(
     "--tolerance",
@@ -83,12 +83,12 @@ def map_(
     address: str | None,
     timeout: float,
 ) -> Report:
-    """Give each file to a board: to an op as its input block, to a model, or to a program as its last argument.
+    """Pass each file to a board: to an op as its input block, to a model, or to a program as its last argument.
 
-    CMD takes .npy files and bytes, MODEL .npy, .npz with an array an input, and pictures. Results come in the order of
-    the items, into DIR/parts while it runs and DIR/results.parquet at the end: status, host time, modelled cycles,
-    findings, digests of outputs. --timeout is for each item. An item whose board died is tried again; after three times
-    it is set aside. The exit code is 1 if an item failed or a board reported a finding.
+    CMD takes .npy files and bytes, MODEL .npy, .npz with one array per input, and pictures. Results come in the order
+    of the items, into DIR/parts while it runs and DIR/results.parquet at the end: status, host time, modelled cycles,
+    findings, digests of outputs. --timeout applies to each item. An item whose board died is retried; after three
+    attempts it is set aside. The exit code is 1 if an item failed or a board reported a finding.
     """
     settings.check()
     from hbrt_farm.commands.items import items_over
@@ -99,7 +99,7 @@ def map_(
     image = image or (Path(found) if (found := settings.text("HBRT_IMAGE")) else None)
     reference = Against(load_named(against, "function"), tolerance) if against else None
     if tolerance is not None and not against:
-        raise click.UsageError("--tolerance needs a reference: name one with --against.")
+        raise click.UsageError("--tolerance needs a reference: add --against.")
     work = _work(what, arguments, output_bytes, timeout, reference)
     items = items_over(over)
     plan = {
@@ -138,7 +138,7 @@ def _run(output: Output, work: Any, items: list[str], boards: int, image: Path |
         Farm(max(1, min(boards, len(items) - output.done)), image, address=address) as farm,
         progress(len(items)) as show,
     ):
-        if work.against is not None:  # the boards' processes get it by value: they may not have its file
+        if work.against is not None:  # copied to the boards' processes by value: they may not have its file
             from ray import cloudpickle
 
             cloudpickle.register_pickle_by_value(sys.modules[work.against.function.__module__])
@@ -184,10 +184,10 @@ def _work(
             f"Cannot run {what}: not a model ({', '.join(_MODELS)}), not a Python file, and not executable."
         )
     if against is not None:
-        raise click.UsageError("--against compares an op's or a model's outputs; a program compares by itself.")
+        raise click.UsageError("--against compares an op's or a model's outputs; a program must compare by itself.")
     return ProgramWork(path, arguments, seconds)
 
 
 def _digest(file: Path | None) -> str | None:
-    """SHA-256 of a file: a run that continues with another one would mix results."""
+    """SHA-256 of a file: continuing with a different file would mix results."""
     return hashlib.sha256(file.read_bytes()).hexdigest() if file is not None and file.is_file() else None

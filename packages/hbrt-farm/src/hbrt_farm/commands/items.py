@@ -15,7 +15,7 @@ def items_over(text: str) -> list[str]:
     """Absolute paths, in the order of their names, or of a Parquet file's rows.
 
     Args:
-        text: A directory of files, a pattern, or a Parquet file with a column ``path``, relative to that file.
+        text: A directory of files, a pattern, or a Parquet file with a column ``path``, whose paths are relative to it.
 
     Raises:
         click.UsageError: no items were found; the message says why.
@@ -28,7 +28,7 @@ def items_over(text: str) -> list[str]:
     elif where.suffix == ".parquet" and where.exists():
         found, why = _paths_in(where), f"{text} has no rows"
     else:
-        found = sorted(one for one in glob(text, recursive=True) if not Path(one).is_dir())  # noqa: PTH207 - a whole path
+        found = sorted(one for one in glob(text, recursive=True) if not Path(one).is_dir())  # noqa: PTH207 - an absolute path
         why = f"No file matches {text}"
     if not found:
         raise click.UsageError(f"{why}: name a directory, a pattern in quotes, or a .parquet file.")

@@ -26,7 +26,7 @@ MAX_PLAN_BYTES = 1 << 28
 _PARTS, _LOCK = "parts", "lock"
 _FLUSH_SECONDS = 1.0
 _MAX_ROWS = 10_000
-_MAX_PARTS = 64  # small ones; then they become one
+_MAX_PARTS = 64  # small ones; later merged into one
 
 SCHEMA = pa.schema(
     [
@@ -45,7 +45,7 @@ SCHEMA = pa.schema(
 
 
 class Output:
-    """Results of a map, added in the order of the items; a context manager that holds the directory.
+    """Results of a map, added in item order; a context manager that locks the directory.
 
     A file of rows appears complete or not at all, and its name gives its range of rows: after a ``kill -9`` the
     directory has the first rows, each once.
@@ -62,11 +62,11 @@ class Output:
         known = directory / PLAN
         if not known.exists() and any(path.name != _LOCK for path in directory.iterdir()):
             raise WrongUseError(
-                f"{directory} has files that are not results of a farm; name an empty or a new directory."
+                f"{directory} has files that are not results of a farm; use an empty or a new directory."
             )
         lock = lock_file(directory / _LOCK)
         if lock is None:
-            raise WrongUseError(f"Another process writes its results into {directory}; name another directory.")
+            raise WrongUseError(f"Another process is writing its results to {directory}; use another directory.")
         self._lock = lock
         try:
             if known.exists():
@@ -120,7 +120,7 @@ class Output:
             self._load()
 
     def finish(self) -> Path:
-        """Make one file of all; returns it."""
+        """Merge all into one file; returns it."""
         self.flush()
         file = self.directory / RESULTS
         if not self.is_finished:
@@ -143,7 +143,7 @@ class Output:
         return self._parts / f"{first:012d}-{end:012d}.parquet"
 
     def _ranges(self, first: int = 0) -> list[tuple[int, int]]:
-        """The rows that each file has, in order."""
+        """The rows in each file, in order."""
         names = sorted(path.stem for path in self._parts.glob("*-*.parquet"))
         ranges = [(int(name[:12]), int(name[13:])) for name in names]
         return [one for one in ranges if one[0] >= first]
@@ -183,7 +183,7 @@ def row_of(result: Result) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def written(path: Path) -> Iterator[Any]:
-    """A file to write that takes its name when it is whole and on the disk.
+    """A file to write that gets its name once it is complete and on disk.
 
     Raises:
         OSError: names the file, which was not created.
@@ -212,12 +212,12 @@ def _plan_of(file: Path) -> dict[str, Any]:
     try:
         plan: dict[str, Any] = json.loads(read_regular(file, MAX_PLAN_BYTES))
     except (ValueError, RecursionError):
-        raise WrongUseError(f"{file} is damaged: not JSON. Name another directory.") from None
+        raise WrongUseError(f"{file} is damaged: not JSON. Use another directory.") from None
     return plan
 
 
 def _rows_of(file: Path) -> int:
-    """How many results a file has.
+    """Number of results in a file.
 
     Raises:
         WrongUseError: it is damaged.
@@ -226,7 +226,7 @@ def _rows_of(file: Path) -> int:
         rows: int = pq.read_metadata(file).num_rows
     except pa.ArrowException as error:
         why = str(error).splitlines()[0]
-        raise WrongUseError(f"{file} is damaged: {why} Remove it, or name another directory.") from None
+        raise WrongUseError(f"{file} is damaged: {why} Remove it, or use another directory.") from None
     return rows
 
 
@@ -234,6 +234,6 @@ def _refuse_other(known: dict[str, Any], plan: dict[str, Any], directory: Path) 
     other = [name for name in {**known, **plan} if known.get(name) != plan.get(name)]
     if other:
         raise WrongUseError(
-            f"{directory} has results of another run: {', '.join(other)} changed since. Name another directory, or "
+            f"{directory} has results of another run: {', '.join(other)} changed since. Use another directory, or "
             "remove this one."
         )

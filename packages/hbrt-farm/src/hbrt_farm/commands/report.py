@@ -91,7 +91,7 @@ class Summary:
         return lines
 
     def page(self, title: str, worst: Path | None = None) -> str:
-        """As HTML in one file, with plots where matplotlib is installed.
+        """As HTML in one file, with plots if matplotlib is installed.
 
         Args:
             title: Of the page.
@@ -114,7 +114,7 @@ class Summary:
 
 
 def save_worst(directory: Path, rank: int, item: str, value: tuple[list[Any], list[Any]]) -> Path:
-    """Save outputs and the reference's beside each other: ``made_0``, ``wanted_0`` and so on."""
+    """Save the outputs next to the reference's: ``made_0``, ``wanted_0`` and so on."""
     directory.mkdir(exist_ok=True)
     arrays = {f"{name}_{at}": one for name, several in zip(("made", "wanted"), value, strict=True)
               for at, one in enumerate(several)}  # fmt: skip
@@ -150,7 +150,7 @@ def _plot(values: NDArray[np.float64], name: str) -> str:
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     caption = f"{title}: {finite.size} items, {rounded(least, 6)} to {rounded(finite.max(), 6)} {unit}."
     if len(values) > finite.size:
-        caption += f" {len(values) - finite.size} without a finite value are left out."
+        caption += f" {len(values) - finite.size} without a finite value are omitted."
     return _figure(figure, title, caption)
 
 

@@ -49,7 +49,7 @@ def _has_lost(item: pytest.Item, error: BaseException) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
-    """Run a test as pytest does; once more when its board has died."""
+    """Run a test as pytest does, and once more if its board has died."""
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports = runtestprotocol(item, nextitem=nextitem, log=False)
     if (why := item.stash.get(_WHY, None)) is not None:
@@ -100,6 +100,6 @@ class Told:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """List the tests that were rerun."""
         if self._why:
-            terminalreporter.section("tests that were run once more")
+            terminalreporter.section("tests that were rerun")
         for nodeid, why in self._why.items():
             terminalreporter.line(f"{nodeid}: {why}")

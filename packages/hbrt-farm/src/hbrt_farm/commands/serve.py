@@ -30,19 +30,19 @@ _QUEUE = (*numbers("PLACE"), Column("POOL"), number("WAITS", _since), *_WHO, Col
     epilog="Example: hbrt farm serve --boards 4 --image my_image.py --per-user 2\n\n"
     "For other machines: hbrt farm serve --boards 4 --listen 'tcp://*:5600' --keys ~/board-keys",
 )
-@click.option("--boards", metavar="N", type=click.IntRange(1, 64), help="How many boards. Default: 2, or none beside "
+@click.option("--boards", metavar="N", type=click.IntRange(1, 64), help="Number of boards. Default: 2, or none with "
               "--pool.")  # fmt: skip
 @image_option(help="Image of each board. Default: HBRT_IMAGE, else the packaged ops.")
 @click.option("--pool", "others", metavar="NAME=N[,image=FILE][,profile=NAME]", multiple=True,
               help="Another pool, for farm://HOST:PORT/NAME. May be given more than once.")  # fmt: skip
 @click.option("--per-user", metavar="K", type=click.IntRange(0), default=0, help="Maximum number of boards per user; "
               "0 for no limit. Default: 0.")  # fmt: skip
-@click.option("--idle-timeout", metavar="SECONDS", type=Seconds(), help="Take a board back after it had no task for "
+@click.option("--idle-timeout", metavar="SECONDS", type=Seconds(), help="Take a board back if it had no task for "
               "this time. Default: never.")  # fmt: skip
 @click.option("--lease-timeout", metavar="SECONDS", type=Seconds(), help="Take a board back after this time. Default: "
               "never.")  # fmt: skip
 @click.option("--listen", metavar="tcp://HOST:PORT", default=LISTEN, show_default=True,
-              help="Address to listen at. HOST * is every address, PORT 0 any port.")  # fmt: skip
+              help="Address to listen on. HOST * means every address, PORT 0 any port.")  # fmt: skip
 @click.option("--keys", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
               help="Directory of keys ('hbrt keys new'). Without it only loopback addresses are allowed.")  # fmt: skip
 @check_option
@@ -57,10 +57,10 @@ def serve(
     listen: str,
     keys: Path | None,
 ) -> None:
-    """Keep boards running, and give each program that names this farm one for its life.
+    """Keep boards running, and lease one to each program that names this farm.
 
-    A program gets one with HBRT_BOARD=farm://HOST:PORT, and waits in a queue when all boards are taken. When the
-    program ends, its board is replaced by a fresh one. The farm ends on Ctrl-C, and its boards with it.
+    A program gets one with HBRT_BOARD=farm://HOST:PORT, and waits in a queue if all boards are taken. When the program
+    ends, its board is replaced by a fresh one. The farm ends on Ctrl-C, and its boards with it.
     """
     from dsp_server.gateway.listening import parse_endpoint
     from hbrt.errors import WrongUseError

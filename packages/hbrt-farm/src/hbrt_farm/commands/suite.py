@@ -21,7 +21,7 @@ from hbrt.cli.options import address_option, boards_option, check_option, image_
 )
 @boards_option
 @address_option
-@image_option(help="Image of the boards that no marker gives another one.")
+@image_option(help="Image of the boards that have none from a marker.")
 @check_option
 @profile_option
 @click.argument("arguments", metavar="[PYTEST_ARGUMENT...]", nargs=-1, type=click.UNPROCESSED)

@@ -42,8 +42,8 @@ class TurnsWork:
     Args:
         cmd: Its command number.
         against: The other image.
-        output_bytes: Size of the output block; None for as many as the input has.
-        seconds: How long a call may take.
+        output_bytes: Size of the output block; None for the input's size.
+        seconds: Time limit of a call.
         repeats: Calls on each board to measure, after one warm-up call.
     """
 
@@ -75,7 +75,7 @@ class TurnsWork:
         )
 
     def _other(self) -> Board:
-        """The board beside the farm's; another one when it has died."""
+        """The second board; a new one if it has died."""
         from arm_client.client import private_board
 
         if self._stack is not None and self._beside.session.link.is_lost():
@@ -88,7 +88,7 @@ class TurnsWork:
         return board
 
     def close(self) -> None:
-        """End that board."""
+        """End the second board."""
         if self._stack is not None:
             self._stack.close()
             self._stack = self._beside = None

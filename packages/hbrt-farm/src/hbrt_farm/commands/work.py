@@ -34,14 +34,14 @@ class Against(NamedTuple):
 
 
 def input_of(item: str) -> Any:
-    """A file as an op's input block: .npy has an array, each other file bytes.
+    """A file as an op's input block: an array from .npy, bytes from any other file.
 
     Raises:
         ValueError: it is empty. OSError: it cannot be read.
     """
     data = np.load(item, allow_pickle=False) if item.endswith(".npy") else np.fromfile(item, np.uint8)
     if not data.size:
-        raise ValueError(f"{item} is empty; an input block has 1 byte or more.")
+        raise ValueError(f"{item} is empty; an input block must have at least 1 byte.")
     return data
 
 
@@ -50,8 +50,8 @@ class OpWork:
 
     Args:
         cmd: Its command number.
-        output_bytes: Size of the output block; None for as many as the input has.
-        seconds: How long a call may take.
+        output_bytes: Size of the output block; None for the input's size.
+        seconds: Time limit of a call.
         against: A function that returns the expected output block for the file's array.
     """
 
@@ -69,7 +69,7 @@ class OpWork:
             return Compared((made,))
         wanted = np.asarray(self.against.function(data))
         if wanted.nbytes > made.nbytes:
-            raise ValueError(f"The reference returned {wanted.nbytes} bytes, and the output block has {made.nbytes}.")
+            raise ValueError(f"The reference returned {wanted.nbytes} bytes, but the output block has {made.nbytes}.")
         typed = made[: wanted.nbytes].view(wanted.dtype).reshape(wanted.shape)
         return compared([typed], [wanted], [made], self.against)
 
@@ -91,7 +91,7 @@ class ModelWork:
         return {**vars(self), "_on": None, "_loaded": None}
 
     def __call__(self, board: Board, item: str) -> Compared:
-        """Run it for a file. Real numbers are quantized, where the model is; integers are stored values."""
+        """Run it for a file. Real numbers are quantized if the model is; integers are stored values."""
         from arm_client import dnn
 
         if self._on is not board:  # a new board has no models
@@ -111,9 +111,9 @@ class ProgramWork:
     """Run a program with the item's path as its last argument, on the board.
 
     Args:
-        program: A Python file, or a file that can be executed.
+        program: A Python file, or an executable file.
         arguments: The arguments before the path.
-        seconds: How long it may take.
+        seconds: Its time limit.
     """
 
     def __init__(self, program: str, arguments: tuple[str, ...], seconds: float) -> None:
@@ -121,7 +121,7 @@ class ProgramWork:
         self.against = None
 
     def __call__(self, board: Board, item: str) -> Compared:
-        """Run it for an item; another exit code than 0 is a failure."""
+        """Run it for an item; an exit code other than 0 is a failure."""
         environment = {**os.environ, "HBRT_BOARD": str(board.path)}
         done = subprocess.run(
             [*self._command, item],
@@ -139,7 +139,7 @@ class ProgramWork:
 
 
 def compared(made: list[Any], wanted: list[Any], stored: list[Any], against: Against) -> Compared:
-    """The largest absolute difference from the expected outputs; infinite where only one of the two is NaN.
+    """The largest absolute difference from the expected outputs; infinite if only one of the two is NaN.
 
     Args:
         made: The outputs.
@@ -148,11 +148,11 @@ def compared(made: list[Any], wanted: list[Any], stored: list[Any], against: Aga
         against: The reference.
 
     Raises:
-        ValueError: another number of outputs, or another shape.
+        ValueError: the number of outputs or a shape differs.
     """
     if [one.shape for one in made] != [np.shape(one) for one in wanted]:
         raise ValueError(
-            f"The reference returned the shapes {[list(np.shape(one)) for one in wanted]}, the outputs have "
+            f"The reference returned the shapes {[list(np.shape(one)) for one in wanted]}, but the outputs have "
             f"{[list(one.shape) for one in made]}."
         )
     error = 0.0
@@ -174,7 +174,7 @@ def _arrays(model: Any, path: Path) -> list[Any]:
 
     if path.suffix.lower() != ".npz":
         if len(model.inputs) != 1:
-            raise ValueError(f"The model has {len(model.inputs)} inputs; give an .npz with an array for each.")
+            raise ValueError(f"The model has {len(model.inputs)} inputs; pass an .npz with one array for each.")
         return [value_of(path, model.inputs[0])]
     with np.load(path, allow_pickle=False) as held:
         found = [held.get(tensor.name) for tensor in model.inputs]

@@ -1,9 +1,8 @@
 """Which program has which board of a farm, and which one gets the next. Pure: no clock, no socket, no process.
 
 Rules
-    Requests of a pool are served in the order of their arrival. A request whose user already holds the maximum number
-    of boards is skipped until that user returns one; it keeps its place. A returned board is not given out until it is
-    fresh again.
+    Requests of a pool are served in order of arrival. A request whose user already holds the maximum number of boards
+    is skipped until that user returns one; it keeps its place. A returned board is not leased again until it is fresh.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ class Request(NamedTuple):
 
     Attributes:
         program: Its name, with its process id.
-        user: Whose it is.
-        pool: The pool that it wants a board from.
-        since: When it came, by CLOCK_MONOTONIC in seconds.
+        user: Its user.
+        pool: The pool from which it requested a board.
+        since: When the request arrived, by CLOCK_MONOTONIC in seconds.
     """
 
     program: str
@@ -39,7 +38,7 @@ class LeaseBook:
 
     Args:
         pools: Seats of each pool.
-        per_user: The most boards of a user over all pools; 0 for no limit.
+        per_user: Maximum number of boards per user over all pools; 0 for no limit.
     """
 
     def __init__(self, pools: dict[str, list[int]], per_user: int = 0) -> None:
@@ -47,7 +46,7 @@ class LeaseBook:
         self._per_user = per_user
         self._free: set[int] = set()
         self.lessees: dict[int, bytes] = {}
-        self.requests: dict[bytes, Request] = {}  # in the order of their arrival
+        self.requests: dict[bytes, Request] = {}  # in order of arrival
 
     def ask(self, who: bytes, request: Request) -> None:
         """Queue a request."""
@@ -111,9 +110,9 @@ class LeaseBook:
         """The reason a request is waiting, as part of a sentence."""
         request = self.requests[who]
         if self.is_at_limit(request.user):
-            return f"{request.user} has {self._per_user} of its boards, the most of a user"
+            return f"{request.user} has {self._per_user} of its boards, the maximum per user"
         count = len(self.pools[request.pool])
-        return f"{'its one board is' if count == 1 else f'all {count} boards are'} taken, or being made fresh"
+        return f"{'its only board is' if count == 1 else f'all {count} boards are'} taken or being replaced"
 
     def _waiting(self) -> list[tuple[bytes, Request]]:
         having = set(self.lessees.values())

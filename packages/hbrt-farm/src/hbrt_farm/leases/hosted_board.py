@@ -1,4 +1,4 @@
-"""A fresh board of a farm, with a relay that lets in who has the lease alone."""
+"""A fresh board of a farm, with a relay that admits only the holder of the lease."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hbrt.profiles.profile import active, find
 from hbrt.remote.keys import CLIENTS, SERVER
 from hbrt_farm.leases.pools import Pool
 
-LISTEN_SECONDS = 40.0  # the daemon gives a relay up before
+LISTEN_SECONDS = 40.0  # the daemon gives up on a relay earlier
 END_SECONDS = 5.0
 ASK_SECONDS = 2.0
 KEYS_PREFIX = "hbrt-lease-"
@@ -39,15 +39,15 @@ class Activity(NamedTuple):
 
 
 class HostedBoard:
-    """A board that runs from here on, until ``end`` or the end of this process.
+    """A board that runs until ``end`` or the end of this process.
 
     Args:
-        pool: What the board is configured as.
+        pool: The configuration of the board.
         host: Where its relay listens: an address, or ``*``.
         keys: Keys of the relay; None for a relay without keys, which accepts only loopback addresses.
 
     Raises:
-        BoardError: it does not start, or its relay cannot listen. BadSettingError: of the profile, or a setting.
+        BoardError: it does not start, or its relay cannot listen. BadSettingError: the profile or a setting is invalid.
     """
 
     def __init__(self, pool: Pool, host: str, keys: RelayKeys | None) -> None:
@@ -88,7 +88,7 @@ class HostedBoard:
         return not select.select([self._pidfd], [], [], 0)[0]
 
     def activity(self) -> Activity:
-        """What it does.
+        """Its activity.
 
         Raises:
             BoardError: its daemon does not answer, or has ended.

@@ -17,11 +17,11 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 
 
 class Pool(NamedTuple):
-    """Boards that are alike.
+    """Identically configured boards.
 
     Attributes:
         name: As in ``farm://HOST:PORT/NAME``.
-        boards: How many.
+        boards: Number of boards.
         image: File of their image; empty for the packaged ops.
         profile: Of each board; empty for HBRT_PROFILE.
     """
@@ -45,9 +45,9 @@ def parse_pool(text: str) -> Pool:
     head, *options = text.split(",")
     name, _, count = head.partition("=")
     if not _NAME.fullmatch(name):
-        raise refused(name, "is not a name of a pool")
+        raise refused(name, "is not a valid pool name")
     if not re.fullmatch(r"[0-9]{1,4}", count) or not 0 < int(count) <= MAX_BOARDS:
-        raise refused(count, f"is not a number of boards, 1 to {MAX_BOARDS}")
+        raise refused(count, f"is not a number of boards from 1 to {MAX_BOARDS}")
     found: dict[str, str] = {}
     for option in options:
         key, _, value = option.partition("=")

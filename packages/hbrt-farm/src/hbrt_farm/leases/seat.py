@@ -17,7 +17,7 @@ RETRY_SECONDS = (1.0, 5.0, 30.0)
 
 
 class State(StrEnum):
-    """Of a seat."""
+    """State of a seat."""
 
     STARTING = "starting"
     FREE = "free"
@@ -63,10 +63,10 @@ class Seat:
         self._thread = threading.Thread(target=self._run, name=f"hbrt-seat-{number}", daemon=True)
         self._thread.start()
 
-    # -- the server's thread calls these
+    # -- called by the server's thread
 
     def lease(self) -> None:
-        """Somebody has the board."""
+        """The board was leased."""
         self._set(State.LEASED)
         self._wake.set()
 
@@ -95,7 +95,7 @@ class Seat:
     def _set(self, state: State, why: str = "") -> None:
         self.state, self.since, self.why = state, time.monotonic(), why
 
-    # -- its thread
+    # -- the seat's thread
 
     def _run(self) -> None:
         failures = 0
@@ -116,7 +116,7 @@ class Seat:
                 why = self._watch(board, life)
                 if why:
                     self._tell(Event(self.number, life, State.STARTING, why))
-                    while self.life == life and not self._is_over.is_set():  # the lessee is told first
+                    while self.life == life and not self._is_over.is_set():  # the lessee is notified first
                         self._wake.wait(LOOK_SECONDS)
             finally:
                 self.board = None
@@ -135,10 +135,10 @@ class Seat:
                 continue
             try:
                 now = board.activity()
-            except (BoardError, StatusError):  # it hangs, or has ended: the next look says
+            except (BoardError, StatusError):  # it hangs, or has ended: the next check tells
                 continue
             if now != before or now.under_way:
                 used_at, before = time.monotonic(), now
             elif time.monotonic() - used_at >= self._idle_seconds:
-                return f"No task came for {self._idle_seconds:g} s, which is the farm's --idle-timeout."
+                return f"No task arrived for {self._idle_seconds:g} s, the farm's --idle-timeout."
         return ""

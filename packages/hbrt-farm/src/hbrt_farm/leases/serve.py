@@ -1,4 +1,4 @@
-"""The process of a farm's leases: it ends on a signal, and its boards end with it in every case."""
+"""The process of a farm's leases: it ends on a signal, and its boards always end with it."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def serve(options: ListenOptions, pools: list[Pool], limits: Limits, on_running:
     Args:
         options: Address and keys.
         pools: The first is for programs that name no pool.
-        limits: Of leases.
+        limits: Limits of leases.
         on_running: Called once with the farm's address, when it listens.
 
     Raises:
         BoardError: it cannot listen, or its keys cannot be read.
     """
     raise_descriptor_limit()
-    remove_abandoned(KEYS_PREFIX)  # this farm may have no keys, and make no directory of its own
+    remove_abandoned(KEYS_PREFIX)  # this farm may have no keys, and must not create its own directory
     server = LeaseServer(options, pools, limits, _log)
     try:
         with ended_by_signals(server, server.stop):

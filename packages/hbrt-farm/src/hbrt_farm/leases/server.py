@@ -45,9 +45,9 @@ class Limits(NamedTuple):
     """The limits of a lease; 0 for none.
 
     Attributes:
-        per_user: Boards of a user at a time.
-        idle_seconds: Without a task on the board.
-        lease_seconds: Of a lease altogether.
+        per_user: Boards per user at a time.
+        idle_seconds: Time without a task on the board.
+        lease_seconds: Total time of a lease.
     """
 
     per_user: int = 0
@@ -75,7 +75,9 @@ class LeaseServer(Server):
         self.address = f"farm://{self.endpoint.removeprefix('tcp://')}"
         self._known: dict[bytes, Connection] = {}
         self._keys: dict[bytes, bytes] = {}  # public key of each program that has one
-        self._told: dict[bytes, tuple[tuple[int, str], float]] = {}  # what a program knows of its place, and when
+        self._told: dict[
+            bytes, tuple[tuple[int, str], float]
+        ] = {}  # what a program was last told of its position, and when
         self._refused: dict[bytes, float] = {}  # refused: until when they may end their connections themselves
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -111,7 +113,7 @@ class LeaseServer(Server):
         super().close()
         os.close(self._bell)
 
-    # -- what comes
+    # -- incoming messages
 
     def _on_message(self, identity: bytes, frame: zmq.Frame, *, is_more: bool) -> None:
         connection = self._known.get(identity)
@@ -123,7 +125,11 @@ class LeaseServer(Server):
     def _on_first_frame(self, who: bytes, frame: zmq.Frame, *, is_more: bool) -> None:
         """Take a request. A program sends nothing after this; its open connection is enough."""
         if is_more or not is_given(who):
-            self._refuse(who, Status.HB_DSP_INVALID_ARGUMENT, "A message is one frame, and the farm names connections.")
+            self._refuse(
+                who,
+                Status.HB_DSP_INVALID_ARGUMENT,
+                "A message must be one frame; the farm identifies connections itself.",
+            )
             return
         try:
             kind, fields = decode(frame.bytes, PROGRAM_SAYS)
@@ -140,7 +146,7 @@ class LeaseServer(Server):
         if kind == RemoteFrame.QUEUE:
             self._send(who, encode(RemoteFrame.REPLY, 0, bounded_reply(ControlReply(0, 0, "", self.status()))))
         elif kind != RemoteFrame.LEASE:
-            self._end(who, Status.HB_DSP_INVALID_ARGUMENT, f"A farm listens here: name it as {self.address}.")
+            self._end(who, Status.HB_DSP_INVALID_ARGUMENT, f"A farm listens here: connect to it as {self.address}.")
         else:
             self._on_request(who, frame, connection, *fields)
 
@@ -150,10 +156,12 @@ class LeaseServer(Server):
         pool = pool or self._pools[0].name
         if pool not in self._book.pools:
             names = ", ".join(self._book.pools)
-            self._end(who, Status.HB_DSP_INVALID_ARGUMENT, printable(f"It has no pool {pool!r}; it has {names}."))
+            self._end(who, Status.HB_DSP_INVALID_ARGUMENT, printable(f"Unknown pool {pool!r}; the farm has {names}."))
             return
         if len(self._book.requests) >= MAX_REQUESTS:
-            self._end(who, Status.HB_DSP_NOT_RUNNING, f"{MAX_REQUESTS} programs have or want its boards; come later.")
+            self._end(
+                who, Status.HB_DSP_NOT_RUNNING, f"{MAX_REQUESTS} programs have or want its boards; try again later."
+            )
             return
         if self._listener.has_keys:
             self._keys[who] = str(frame.get("User-Id")).encode()
@@ -161,7 +169,7 @@ class LeaseServer(Server):
         name = printable(f"{program}:{pid}@{connection.peer.rpartition(':')[0]}")
         user = printable(user) or "?"
         if self._book.count_of(user) >= MAX_USER_REQUESTS:
-            why = f"{user} has or wants {MAX_USER_REQUESTS} of its boards, the most of a user; end some programs."
+            why = f"{user} has or wants {MAX_USER_REQUESTS} of its boards, the maximum per user; end some programs."
             self._end(who, Status.HB_DSP_NOT_RUNNING, why)
             return
         self._book.ask(who, Request(name, user, pool, time.monotonic()))
@@ -201,7 +209,7 @@ class LeaseServer(Server):
         if seat is not None:
             self._seats[seat].renew()
 
-    # -- what is done
+    # -- actions
 
     def _serve(self) -> None:
         """Assign the free boards, and send the waiting programs their positions."""
@@ -211,7 +219,7 @@ class LeaseServer(Server):
                 if board is not None and who in self._keys:
                     board.admit(self._book.requests[who].user, self._public_key(who))
             except (BoardError, OSError) as error:
-                self._log(f"Board {number} lets nobody in: {error}")
+                self._log(f"Board {number} does not admit its program: {error}")
                 board = None
             if board is None:  # it has ended this moment
                 self._take_back(number, "It has ended.")
@@ -229,7 +237,7 @@ class LeaseServer(Server):
                 self._send(who, encode(RemoteFrame.PLACE, *told))
 
     def _public_key(self, who: bytes) -> bytes:
-        assert self._options.keys is not None  # noqa: S101 - only then has a program a key
+        assert self._options.keys is not None  # noqa: S101 - only then does a program have a key
         return (self._options.keys / CLIENTS / f"{self._book.requests[who].user}.key").read_bytes()
 
     def _take_back(self, number: int, why: str) -> None:
@@ -240,7 +248,7 @@ class LeaseServer(Server):
 
     def _on_flood(self, connection: Connection) -> None:
         self._log(
-            f"The farm ends a connection from {connection.peer}: more than {MAX_UNKNOWN_BYTES} bytes wait unread."
+            f"The farm closes a connection from {connection.peer}: more than {MAX_UNKNOWN_BYTES} bytes wait unread."
         )
 
     def _beat(self) -> None:
@@ -248,7 +256,7 @@ class LeaseServer(Server):
         self._end_floods(MAX_UNKNOWN_BYTES, BEAT_SECONDS)
         now = time.monotonic()
         for who, connection in list(self._known.items()):
-            if not self._is_reachable(who):  # ZeroMQ has given it up, which the descriptor here does not tell
+            if not self._is_reachable(who):  # ZeroMQ has given it up, which the descriptor does not show
                 self._on_end(connection)
             elif now >= self._refused.get(who, now + 1):
                 self._connections.end(connection)
@@ -256,7 +264,7 @@ class LeaseServer(Server):
         most = self._limits.lease_seconds
         for seat in self._seats:
             if most and seat.state is State.LEASED and time.monotonic() - seat.since >= most:
-                self._take_back(seat.number, f"It was leased for {most:g} s, which is the farm's --lease-timeout.")
+                self._take_back(seat.number, f"It was leased for {most:g} s, the farm's --lease-timeout.")
                 seat.renew()
 
     def status(self) -> dict[str, Any]:
@@ -303,7 +311,9 @@ class LeaseServer(Server):
         self._refused[who] = time.monotonic() + REFUSED_SECONDS
 
     def _send(self, who: bytes, frame: bytes) -> None:
-        with contextlib.suppress(zmq.ZMQError):  # it is gone, which its connection's end says, or does not read
+        with contextlib.suppress(
+            zmq.ZMQError
+        ):  # it is gone (the end of its connection will show that), or does not read
             self._socket.send_multipart((who, frame), _NOBLOCK)
 
     def _beat_frame(self) -> bytes:

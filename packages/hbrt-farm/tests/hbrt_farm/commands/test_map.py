@@ -97,7 +97,7 @@ def test_bad_use_is_a_sentence(shell: Shell, tmp_path: Path) -> None:
         (["a.npy", *over], "Cannot run a.npy: not a model"),
         (["0x1000", "more", *over], "An op takes no arguments"),
         (["program.py", *over, "--output-bytes", "4"], "is for a command number only"),
-        (["0x1000", *over, "--tolerance", "1"], "name one with --against"),
+        (["0x1000", *over, "--tolerance", "1"], "add --against"),
         (["0x1000", *over, "--against", "program.py:f"], "has no function f"),
     ):
         code, said = shell.refused("farm", "map", *arguments)

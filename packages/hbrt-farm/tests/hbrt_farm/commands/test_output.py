@@ -43,7 +43,7 @@ def test_what_was_done_stays_and_is_not_done_again(tmp_path: Path, monkeypatch: 
         for index in range(200):
             output.add(result(index))
         assert len(list((tmp_path / "out/parts").iterdir())) < 100
-        with pytest.raises(WrongUseError, match="Another process writes"):
+        with pytest.raises(WrongUseError, match="Another process is writing"):
             Output(tmp_path / "out", PLAN)
     first, *_ = sorted(
         (tmp_path / "out/parts").iterdir()

@@ -48,7 +48,7 @@ def test_a_user_at_the_limit_is_passed_over_and_keeps_the_place() -> None:
         book.ask(who, request(user, pool))
     assert book.grants() == [Grant(b"1", 0), Grant(b"3", 1)]
     assert book.places() == {b"2": 1}
-    assert book.why_waiting(b"2") == "alice has 1 of its boards, the most of a user"
+    assert book.why_waiting(b"2") == "alice has 1 of its boards, the maximum per user"
     assert book.gone(b"1") == 0
     assert book.grants() == [Grant(b"2", 2)]
 

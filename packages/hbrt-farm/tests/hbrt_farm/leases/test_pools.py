@@ -20,7 +20,7 @@ def test_a_pool_with_its_options(tmp_path: Path) -> None:
     "text, part",
     [
         ("big", "'' of the pool 'big' is not a number"),
-        ("=2", "'' of the pool '=2' is not a name"),
+        ("=2", "'' of the pool '=2' is not a valid pool name"),
         ("big=0", "'0' of"),
         ("big=65", "'65' of"),
         ("b/g=2", "'b/g' of"),

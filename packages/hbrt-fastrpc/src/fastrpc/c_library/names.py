@@ -1,4 +1,4 @@
-"""FastRPC's calls as libhbrt.so passes them on: addresses are numbers, laid out by the prototypes of the headers."""
+"""FastRPC's calls as libhbrt.so passes them on: addresses are numbers, laid out by the headers' prototypes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fastrpc.wire.types import fastrpc_async_descriptor, remote_arg
 
 
 def _invoke_async(handle: int, desc: int, word: int, pra: int) -> int:
-    """As remote_handle64_invoke_async."""
+    """Like remote_handle64_invoke_async."""
     if not desc:
         return note(Aee.AEE_EBADPARM, "The descriptor is NULL.")
     given = fastrpc_async_descriptor.from_address(desc)
@@ -41,16 +41,16 @@ _BY_HAND: dict[str, Callable[..., int]] = {
     **dict.fromkeys(("remote_handle_invoke_async", "remote_handle64_invoke_async"), _invoke_async),
     "hbrt_fastrpc_finish": _finish,
 }
-"""What the prototype of a function does not say all of."""
+"""What a function's prototype does not fully express."""
 _invoke: list[Callable[[int, int, int], int]] = []
 TYPES = vars(types)
 _INVOKE = {"remote_handle_invoke", "remote_handle64_invoke"}
 _NOT_CODES = frozenset({"rpcmem_alloc", "rpcmem_alloc2", "rpcmem_to_fd", "remote_register_fd", "remote_register_fd2"})
-_PENDING = frozenset({Aee.AEE_EBUSY, Aee.AEE_EWOULDBLOCK, Aee.AEE_EEXPIRED})  # answers of who asks again
+_PENDING = frozenset({Aee.AEE_EBUSY, Aee.AEE_EWOULDBLOCK, Aee.AEE_EEXPIRED})  # answers of repeated calls
 
 
 def function(name: str, given: Prototype, host: Any) -> Callable[..., int]:
-    """As ``Guest.function`` of arm_client/c_library/host.py."""
+    """Like ``Guest.function`` of arm_client/c_library/host.py."""
     if name in _INVOKE:
         return _invoking(host)
     if name in _BY_HAND:
@@ -62,7 +62,7 @@ def function(name: str, given: Prototype, host: Any) -> Callable[..., int]:
 
 
 def refusal(name: str, status: int) -> tuple[str, str] | None:
-    """As ``Guest.refusal`` of arm_client/c_library/host.py."""
+    """Like ``Guest.refusal`` of arm_client/c_library/host.py."""
     return None if name in _NOT_CODES or status in _PENDING else (name, name_of(status))
 
 

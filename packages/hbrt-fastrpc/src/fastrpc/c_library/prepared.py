@@ -50,10 +50,10 @@ class Lent:
         self._place_of = place_of
         self._ready: dict[int, Ready] = {}
         self._fence = Fence()
-        self._leaving: list[tuple[_Prepared, Ready]] = []  # taken back, and perhaps under way
+        self._leaving: list[tuple[_Prepared, Ready]] = []  # taken back, and possibly in use
 
     def lend(self, handle: int, word: int, first: int, ready: Ready) -> None:
-        """Let the library send the invocation whose first argument is at this address by itself."""
+        """Let the library send by itself the invocation whose first argument is at this address."""
         number = self._place_of(handle, word, first)
         if self._ready.get(number) is ready:
             return
@@ -74,11 +74,11 @@ class Lent:
         if ready is None:
             return
         place = self._places[number]
-        place.version += 1 + place.version % 2  # even again, and of no invocation
+        place.version += 1 + place.version % 2  # even again, and for no invocation
         place.handle = 0
         ready.sent_by_c.clear()
         ready.tally.calls += place.calls
-        self._fence.full()  # before the users are read: one that comes later sees that the place is of no invocation
+        self._fence.full()  # before the users are read: one that comes later sees that the slot has no invocation
         self._leaving = [one for one in (*self._leaving, (place, ready)) if one[0].users]
 
 

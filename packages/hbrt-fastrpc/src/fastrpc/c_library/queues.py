@@ -27,10 +27,10 @@ os.register_at_fork(after_in_child=_queues.clear)
 def dspqueue_create(
     domain: int, flags: int, requests: int, responses: int, on_packet: int, on_error: int, context: int, queue: Any
 ) -> None:
-    """As dspqueue_create."""
+    """Like dspqueue_create."""
     del flags
     if queue is None:
-        raise AeeError(Aee.AEE_EBADPARM, "The place for the queue is NULL.")
+        raise AeeError(Aee.AEE_EBADPARM, "The address for the queue is NULL.")
     number, session = uri.split_domain(domain)
 
     def calling(function: int) -> Callable[[int], None] | None:
@@ -52,19 +52,19 @@ def dspqueue_create(
 
 @note_code
 def dspqueue_close(queue: int) -> None:
-    """As dspqueue_close."""
+    """Like dspqueue_close."""
     found = _of(queue)
     if found.is_imported:
         raise AeeError(Aee.AEE_ERPC, "The image has the queue open: have it call dspqueue_close first.")
-    found.close()  # until then a callback may read
+    found.close()  # until then, a callback may read
     _queues.pop(queue, None)
 
 
 @note_code
 def dspqueue_export(queue: int, number: Any) -> None:
-    """As dspqueue_export."""
+    """Like dspqueue_export."""
     if number is None:
-        raise AeeError(Aee.AEE_EBADPARM, "The place for the number is NULL.")
+        raise AeeError(Aee.AEE_EBADPARM, "The address for the number is NULL.")
     number.value = _of(queue).id
 
 
@@ -72,7 +72,7 @@ def dspqueue_export(queue: int, number: Any) -> None:
 def dspqueue_write(
     queue: int, flags: int, count: int, buffers: Any, length: int, message: Any, timeout_us: int
 ) -> None:
-    """As dspqueue_write."""
+    """Like dspqueue_write."""
     found = _of(queue)
     if (
         (count and buffers is None)
@@ -83,7 +83,7 @@ def dspqueue_write(
         raise AeeError(
             Aee.AEE_EBADPARM,
             f"{count} buffers and {length} bytes: a packet has at most {ring.MAX_BUFFERS} and {ring.MAX_MESSAGE}, "
-            "none of them at NULL.",
+            "and no address may be NULL.",
         )
     given = (dspqueue_buffer * count).from_address(ctypes.addressof(buffers)) if count else ()
     named = [(one.fd, one.offset, one.size, one.flags) for one in given]
@@ -103,13 +103,13 @@ def dspqueue_read(
     message: Any,
     timeout_us: int,
 ) -> None:
-    """As dspqueue_read."""
+    """Like dspqueue_read."""
     found = _of(queue)
     head = _head(found, timeout_us)
     if head[1] > (most_buffers if buffers is not None else 0) or head[2] > (most_message if message is not None else 0):
         raise AeeError(
             Aee.AEE_EBADPARM,
-            f"The packet has {head[1]} buffers and {head[2]} bytes; {most_buffers} and {most_message} have room.",
+            f"The packet has {head[1]} buffers and {head[2]} bytes; room for {most_buffers} and {most_message}.",
         )
     packet = found.take()
     if packet is None:
@@ -128,24 +128,24 @@ def dspqueue_read(
 
 @note_code
 def dspqueue_peek(queue: int, flags: Any, count: Any, length: Any, timeout_us: int) -> None:
-    """As dspqueue_peek."""
+    """Like dspqueue_peek."""
     for place, value in zip((flags, count, length), _head(_of(queue), timeout_us), strict=True):
         _put(place, value)
 
 
 @note_code
 def dspqueue_write_early_wakeup_noblock(queue: int, delay_us: int, flags: int) -> None:
-    """As dspqueue_write_early_wakeup_noblock."""
+    """Like dspqueue_write_early_wakeup_noblock."""
     _of(queue).write_early_wakeup(delay_us, flags)
 
 
 @note_code
 def dspqueue_get_stat(queue: int, stat: int, value: Any) -> None:
-    """As dspqueue_get_stat. A board has no low-power state: an early wake-up has no effect."""
+    """Like dspqueue_get_stat. A board has no low-power state: an early wake-up has no effect."""
     told = (*_of(queue).depths(), 0, 0, _OPTIMIZED)
     if not 1 <= stat <= len(told) or value is None:
         raise AeeError(
-            Aee.AEE_EBADPARM, f"Statistic {stat} is unknown, or its buffer is missing; write 1 to {len(told)}."
+            Aee.AEE_EBADPARM, f"Unknown statistic {stat}, or its buffer is missing: must be 1 to {len(told)}."
         )
     value.value = told[stat - 1]
 

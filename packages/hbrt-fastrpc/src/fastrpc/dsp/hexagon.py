@@ -40,23 +40,23 @@ HEAD: Final = struct.Struct("<IIQQQQQ")
 _MAX_BYTES: Final = HEAD.size + 4096
 _PAGE_BYTES: Final = 1 << 16
 OLDEST: Final = 0x67
-"""Version of code whose processor runs all older code; every QEMU with a Hexagon knows it."""
+"""Version whose processors run all older code; every QEMU with Hexagon support knows it."""
 MISSING: Final = (
-    f"An image as Hexagon code runs by {QEMU}, which is not here: install QEMU's user programs (Debian: apt install "
+    f"An image of Hexagon code needs {QEMU}, which was not found: install QEMU's user programs (Debian: apt install "
     "qemu-user), or build the image for this machine: hbrt cc --dsp --target native."
 )
 
 
 def run_image(snapshot: str, origin: str) -> None:
-    """Start the program of an image, and serve the core's tasks by it.
+    """Start an image's program, and have it serve the core's tasks.
 
     Raises:
-        ImageError: QEMU is not here, or the program ends before it serves.
+        ImageError: QEMU was not found, or the program ends before it serves.
     """
     program_of_qemu = qemu()
     if program_of_qemu is None:
         raise ImageError(MISSING)
-    Path(snapshot).chmod(0o700)  # QEMU runs what may be run
+    Path(snapshot).chmod(0o700)  # QEMU decides what may run
     runtime.hb_dsp_env_init()
     program = Program(program_of_qemu, snapshot, origin)
     program.begin()
@@ -73,10 +73,10 @@ class GuestOp(COp):
 
 
 class GuestFastrpc(GuestOp):
-    """The op of FastRPC, whose program maps the buffers of a call where the core's checks do not see it."""
+    """The op of FastRPC, whose program maps a call's buffers, which the core's checks cannot see."""
 
     def __call__(self, input: memoryview, output: memoryview, tm: TileManager) -> int:
-        """As ``COp``; under checks the buffers are looked at before and behind the call."""
+        """Like ``COp``; under checks, the buffers are compared before and after the call."""
         ddr, client = runtime.context.ddr, runtime.context.client_id
         for watcher in runtime.context.watchers:
             for phy_addr, size_bytes in _buffers(input):
@@ -86,7 +86,7 @@ class GuestFastrpc(GuestOp):
 
 
 class Program:
-    """The program of a core.
+    """A core's program.
 
     Args:
         qemu: Path of QEMU.
@@ -139,7 +139,7 @@ class Program:
         self._library.hbrt_guest_op.restype = ctypes.c_void_p
 
     def begin(self) -> None:
-        """Register the ops of the program, until it serves.
+        """Register the program's ops, until it serves.
 
         Raises:
             ImageError: it ends before.
@@ -149,7 +149,7 @@ class Program:
             if kind == READY:
                 return
             if kind == REGISTER:
-                runtime.hb_dsp_register_fn(word, self._op(word), latency)  # type: ignore[arg-type]  # None is refused
+                runtime.hb_dsp_register_fn(word, self._op(word), latency)  # type: ignore[arg-type] # None is rejected
             elif kind == 0:
                 raise ImageError(
                     f"The image {self._origin} does not start: its program {self._ending()}.{self._hint()}"
@@ -176,17 +176,17 @@ class Program:
                 runtime.hb_dsp_log(word, "%s", text.decode(errors="replace"))
             elif kind == 0:
                 self._die()
-        except Exception as error:  # noqa: BLE001 - ctypes would drop it, and the program wait for its answer
+        except Exception as error:  # noqa: BLE001 - ctypes would drop it, and the program would wait for its answer
             if kind == MAP:
                 self._answer(1)
             runtime.hb_dsp_log(runtime.HB_DSP_LOG_ERROR, "%s", f"{type(error).__name__}: {error}")
 
     def _map(self, phy_addr: int, size_bytes: int) -> None:
-        """Answer whether the task's program may use a range, and which file is there."""
+        """Answer whether the task's program may use a range, and from which file."""
         refusal = self._ddr.refusal(phy_addr, size_bytes, runtime.context.client_id)
         block = self._ddr.block_at(phy_addr)
         if refusal is not None or block is None:
-            runtime.hb_dsp_log(runtime.HB_DSP_LOG_ERROR, "%s", refusal[1] if refusal else "There is no such memory.")
+            runtime.hb_dsp_log(runtime.HB_DSP_LOG_ERROR, "%s", refusal[1] if refusal else "No such memory.")
             self._answer(1)
             return
         word = self._ddr.imported(block.phy_addr)
@@ -216,13 +216,13 @@ class Program:
 
     def _hint(self) -> str:
         """Possible reasons why the program ended before it served a task."""
-        told = f" Its code is of v{self._version:x}: this QEMU must know that." if self._version > OLDEST else ""
+        told = f" Its code is for v{self._version:x}: this QEMU must support that." if self._version > OLDEST else ""
         if self._process.returncode == 1:
-            told += " It may have been built by another version of hbrt: then build it again."
+            told += " It may have been built by another version of hbrt: if so, rebuild it."
         return told
 
     def _die(self) -> None:
-        """End the core as its program ended."""
+        """End the core in the same way as its program."""
         said = self._ending()
         runtime.hb_dsp_log(runtime.HB_DSP_LOG_ERROR, "%s", f"The Hexagon program of {self._origin} {said}.")
         code = self._process.returncode
@@ -241,7 +241,7 @@ def _buffers(raw: memoryview) -> Iterator[tuple[int, int]]:
 
 
 def _message(packet: bytes) -> tuple[int, int, int, int, bytes]:
-    """Kind, word and first two numbers of a packet, and its text; zeros without a packet."""
+    """Kind, word and first two numbers of a packet, and its text; zeros if there is no packet."""
     if len(packet) < HEAD.size:
         return 0, 0, 0, 0, b""
     kind, word, a, b, *_ = HEAD.unpack_from(packet)

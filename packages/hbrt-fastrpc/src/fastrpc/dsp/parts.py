@@ -16,11 +16,11 @@ Answer = Callable[[Any], Any]
 
 
 class Parts:
-    """The buffers of an invocation, in their order.
+    """The buffers of an invocation, in order.
 
     Args:
-        inputs: Those that came.
-        outputs: Those that go back.
+        inputs: Received buffers.
+        outputs: Returned buffers.
     """
 
     def __init__(self, inputs: Iterator[memoryview], outputs: Iterator[memoryview]) -> None:
@@ -31,12 +31,12 @@ class Parts:
         """The object of a parameter or of a part of one, and a function that makes its share of the returned block.
 
         Args:
-            param: It.
-            came: Its share of the block that came.
+            param: The parameter.
+            came: Its share of the received block.
 
         Raises:
             AeeError: AEE_EBADPARM: a buffer is too short.
-            StopIteration: They are too few.
+            StopIteration: There are too few.
         """
         kind = param.kind
         if isinstance(kind, marshal.SequenceOf):
@@ -73,7 +73,7 @@ class Parts:
 
         def answer(values: Any) -> None:
             if len(values) != count:
-                raise TypeError(f"{param.name} has {len(values)} elements; fill the {count} that it came with.")
+                raise TypeError(f"{param.name} has {len(values)} elements; fill all {count} that it came with.")
             made = [write(value) for (_, write), value in zip(both, values, strict=True)]
             if back_kind is not None:
                 raw = bytes((back_kind * count)(*made))
@@ -100,7 +100,7 @@ def _shares(param: marshal.Param, kind: Any, raw: memoryview, count: int) -> Any
     if count * ctypes.sizeof(kind) > len(raw):
         raise AeeError(
             Aee.AEE_EBADPARM,
-            f"{param.name} has {count} elements of {ctypes.sizeof(kind)} bytes, and its block has {len(raw)} bytes.",
+            f"{param.name} has {count} elements of {ctypes.sizeof(kind)} bytes, but its block has {len(raw)} bytes.",
         )
     return (kind * count).from_buffer_copy(raw)
 
@@ -125,6 +125,6 @@ def write_text(name: str, room: memoryview, value: Any) -> None:
     raw = str(value).encode() + b"\0"
     if len(raw) > len(room):
         raise AeeError(
-            on_dsp(Aee.AEE_EBUFFERTOOSMALL), f"The string {name} takes {len(raw)} bytes; {len(room)} are there."
+            on_dsp(Aee.AEE_EBUFFERTOOSMALL), f"The string {name} takes {len(raw)} bytes; there is room for {len(room)}."
         )
     room[: len(raw)] = raw

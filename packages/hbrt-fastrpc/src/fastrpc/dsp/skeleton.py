@@ -62,7 +62,7 @@ class _Opened(NamedTuple):
 
 
 class _Same(NamedTuple):
-    """What a message asks for."""
+    """What a message requests."""
 
     invoke: Callable[[int, Arguments], int]
     word: int
@@ -76,9 +76,9 @@ class Domain:
     def __init__(self) -> None:
         self._factories: dict[str, Callable[[str], Implementation]] = {}
         self._opened: dict[int, _Opened] = {}
-        self._last = time.monotonic_ns()  # so that a handle of this core's process before is none of this one
+        self._last = time.monotonic_ns()  # so that handles of this core's previous process are invalid here
         self._same: dict[bytes, _Same] = {}
-        self._used: dict[int, int] = {}  # bytes that the objects of a program with a limit have allocated, by client
+        self._used: dict[int, int] = {}  # bytes allocated by the objects of limited programs, by client
         self.queues: dict[int, DspQueue] = {}
         self._generation = b""
 
@@ -167,7 +167,7 @@ class Domain:
 
     @contextmanager
     def _limited(self, client: int, limit_bytes: int) -> Iterator[None]:
-        """Have the process allocate no more than the program's objects have left.
+        """Limit the process's allocations to what the program's objects have left.
 
         Raises:
             AeeError: AEE_ENOMEMORY: it needed more.
@@ -239,7 +239,7 @@ def _mapped(given: scalars.Scalars, raw: bytes) -> Arguments:
 
 
 def _data_bytes() -> int:
-    """Bytes of this process that count for RLIMIT_DATA."""
+    """Bytes of this process that count toward RLIMIT_DATA."""
     return int(Path("/proc/self/statm").read_bytes().split()[5]) * resource.getpagesize()
 
 
@@ -266,7 +266,7 @@ def register_interface(symbol: str, make: Callable[[str], Implementation]) -> in
         0.
 
     Raises:
-        NoBoardError: it came before hb_dsp_env_init().
+        NoBoardError: called before hb_dsp_env_init().
     """
     domain.register(symbol, make)
     return 0
@@ -293,7 +293,7 @@ class DspQueue:
         self._size_bytes = ring.QUEUE_HEAD_BYTES + sum(sizes)
         self._queue = ring.queue_of(self._mapped())
         if self._queue.importer >= 0 and number in domain.queues:
-            raise _refusal(Aee.AEE_EITEMBUSY, f"The queue {number:#x} is imported already.")
+            raise _refusal(Aee.AEE_EITEMBUSY, f"The queue {number:#x} is already imported.")
         self._queue.set_importer(runtime.context.index)
         self._on_packet = on_packet
         self._fence = Fence()
@@ -324,20 +324,20 @@ class DspQueue:
             raise AeeError(Aee.AEE_EWOULDBLOCK, "The queue has no room for the response.")
 
     def close(self) -> None:
-        """Forget the queue: its program may close it then."""
-        with suppress(AeeError):  # the memory is not the queue's any more
+        """Forget the queue: its program may then close it."""
+        with suppress(AeeError):  # the memory does not belong to the queue anymore
             self._mapped()
             self._queue.set_importer(-1)
 
     def serve(self) -> None:
-        """Work through the requests."""
+        """Process the requests."""
         self._mapped()
         while True:
             while (packet := self._queue.requests.read()) is not None:
                 views = [_bytes_of(one.phy_addr, one.size) for one in packet.buffers]
                 self._on_packet(self, packet.message, views)
             self._queue.set_served(is_served=False)
-            self._fence.full()  # before the last look
+            self._fence.full()  # before the last check
             if self._queue.requests.peek() is None:
                 return
             self._queue.set_served(is_served=True)
@@ -351,7 +351,7 @@ def _bytes_of(phy_addr: int, size_bytes: int) -> memoryview:
 
 
 class Skeleton:
-    """The base of a skeleton in Python: checks an invocation, and calls the method with values, texts and arrays.
+    """The base class of skeletons in Python: checks an invocation, and calls the method with Python values.
 
     A method gets its ``in`` and ``inrout`` parameters and the arrays of its ``rout`` sequences. It returns its ``rout``
     and ``inrout`` values and its ``rout`` strings: None, one value, or a tuple of several. It is passed each ``rout``
@@ -366,7 +366,7 @@ class Skeleton:
 
     @classmethod
     def register(cls) -> int:
-        """Serve the interface by this class: each open makes an object of it. As ``register_interface``."""
+        """Serve the interface with this class: each open creates an object of it. Like ``register_interface``."""
         return register_interface(uri.symbol_of(cls.INTERFACE), cls._opened)
 
     @classmethod
@@ -379,7 +379,7 @@ class Skeleton:
         """The handle is closed, or its program has ended."""
 
     def invoke(self, word: int, arguments: Arguments) -> int:
-        """As ``Implementation.invoke``."""
+        """Like ``Implementation.invoke``."""
         number = word >> 24 & 0x1F
         if number == scalars.LONG_METHOD:
             first = arguments[0] if word >> 16 & 0xFF and arguments else memoryview(b"")
@@ -391,8 +391,8 @@ class Skeleton:
         if not is_so:
             raise _refusal(
                 Aee.AEE_EBADPARM,
-                f"{self.INTERFACE}.{method.name} takes the scalar word {method.word:#010x}, and {word:#010x} came: "
-                "stub and skeleton are of different interfaces.",
+                f"{self.INTERFACE}.{method.name} has the scalar word {method.word:#010x}, got {word:#010x}: "
+                "stub and skeleton belong to different interfaces.",
             )
         try:
             given, out, filled = _unpack(method, word, arguments)
@@ -449,7 +449,7 @@ def _of_buffers(
     outputs: Iterator[memoryview],
     texts: dict[str, memoryview],
 ) -> list[Any]:
-    """What a method gets for a sequence or a text; nothing for a ``rout`` string, whose buffer is kept for later."""
+    """What a method gets for a sequence or a string; nothing for a ``rout`` string, whose buffer is kept for later."""
     came = next(inputs) if one.is_in else None
     back = next(outputs) if one.is_out else None
     if one.form == marshal.SEQUENCE:
@@ -473,7 +473,7 @@ def _answer(method: marshal.Method, out: memoryview | None, filled: _Filled, ret
     names = [one.name for one in outs if one.form != marshal.PARTS]
     results = () if not names else (returned,) if len(names) == 1 else returned
     if not isinstance(results, tuple) or len(results) != len(names) or (not names and returned is not None):
-        raise TypeError(f"{method.name} returned {returned!r}; it returns {', '.join(names) or 'None'}.")
+        raise TypeError(f"{method.name} returned {returned!r}; it must return {', '.join(names) or 'None'}.")
     values = []
     rest = iter(results)
     for one in outs:

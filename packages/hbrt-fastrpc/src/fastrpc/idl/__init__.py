@@ -1,1 +1,1 @@
-"""``hbrt idl``: reads an interface in FastRPC's IDL, and writes its stub and skeleton in Python and C."""
+"""``hbrt idl``: reads an interface in FastRPC's IDL, and generates its stub and skeleton in Python and C."""

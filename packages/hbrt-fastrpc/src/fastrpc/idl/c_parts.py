@@ -118,7 +118,7 @@ class _Walk:
                 self.say(said)
 
     def sequence(self, kind: Sequence | String, mode: str, data: str, length: str, came: str) -> None:
-        """A sequence or a text, whose elements are ``data`` and whose length is ``length`` in C."""
+        """A sequence or a string, whose elements are ``data`` and whose length is ``length`` in C."""
         if isinstance(kind, String) or is_flat(kind.element):
             self._whole(kind, mode, data, length, came)
             return

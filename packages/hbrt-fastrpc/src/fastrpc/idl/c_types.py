@@ -29,7 +29,7 @@ def c_of(kind: Type) -> str:
 
 
 def element_of(kind: Type) -> Value:
-    """The type of the elements of a sequence of values, or of a text."""
+    """The type of the elements of a sequence of values, or of a string."""
     found = kind.character if isinstance(kind, String) else kind.element if isinstance(kind, Sequence) else kind
     return cast("Value", found)
 
@@ -40,7 +40,7 @@ def is_pointer(one: Parameter) -> bool:
 
 
 def declarations(one: Parameter, name: str) -> list[str]:
-    """How the C function takes a parameter, under a name."""
+    """How the C function takes a parameter with a given name."""
     constant = "" if one.is_out else "const "
     if isinstance(one.type, Handle):
         if one.type.is_memory:

@@ -13,7 +13,12 @@ from fastrpc.wire import uri
 from fastrpc.wire.scalars import LONG_METHOD
 
 _WORD_OF: Final = 0x1FFF_FFFF  # without the attribute
-_MACROS: Final = ("HEADER", "IMPL", "STUB", "SKEL")  # of the vendor's compiler: programs rename functions by them
+_MACROS: Final = (
+    "HEADER",
+    "IMPL",
+    "STUB",
+    "SKEL",
+)  # macros of the vendor's compiler: programs rename functions with them
 
 
 def files(file: File) -> dict[str, str]:
@@ -102,7 +107,7 @@ def _function(family: str, returned: str, name: str, parameters: str) -> str:
 
 
 def _prototype(family: str, interface: Interface, operation: Operation, *, names: bool = False) -> str:
-    """The declaration of a method's function; a definition uses names of its own that hide no type or function."""
+    """The declaration of a method's function; a definition uses other names, which hide no type or function."""
     parts = ["remote_handle64 _h"] if interface.has_handle else []
     parts += [f"fastrpc_async_descriptor_t *{'asyncDesc' if names else '_async'}"] if operation.is_async else []
     for at, one in enumerate(operation.parameters):
@@ -192,7 +197,7 @@ def _rest(body: tuple[list[str], list[str]]) -> list[str]:
 
 
 def _simple_stub(operation: Operation) -> tuple[list[str], list[str]]:
-    """Declarations and statements of a stub with values, texts and sequences in one piece as parameters."""
+    """Declarations and statements of a stub with values, strings and sequences in one piece as parameters."""
     method = operation.method
     handles = [at for at, one in enumerate(operation.parameters) if isinstance(one.type, Handle)]
     declared = [f"  remote_arg _pra[{max(method.buffers + len(handles), 1)}];"]
@@ -262,7 +267,7 @@ def _packed(one: Parameter, at: int, offset: int) -> str:
 
 
 def _text_length(kind: String, name: str) -> str:
-    """The characters of a text, with the NUL."""
+    """The characters of a string, including the NUL."""
     return f"hbrt_wide_length({name})" if kind.is_wide else f"(uint32_t)strlen({name}) + 1"
 
 

@@ -13,16 +13,18 @@ from hbrt.cli.tables import show_text
 
 @click.command(epilog="Example: hbrt idl calc.idl --out generated")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--out", metavar="DIR", default=".", type=click.Path(file_okay=False, path_type=Path), help="Where to.")
+@click.option(
+    "--out", metavar="DIR", default=".", type=click.Path(file_okay=False, path_type=Path), help="Output directory."
+)
 @click.option(
     "-I",
     "folders",
     metavar="DIR",
     multiple=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where files are that FILE includes; may be given several times.",
+    help="Directory to search for files that FILE includes; may be given several times.",
 )
-@click.option("--lang", type=click.Choice(["python", "c"]), help="One language alone.")
+@click.option("--lang", type=click.Choice(["python", "c"]), help="Generate only this language.")
 @click.pass_context
 def command(ctx: click.Context, file: Path, out: Path, folders: tuple[Path, ...], lang: str | None) -> None:
     """Write the stubs (for programs) and the skeletons (for images) of the interfaces of FILE, in Python and C."""

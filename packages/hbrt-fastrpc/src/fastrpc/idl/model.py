@@ -1,4 +1,4 @@
-"""What an IDL file declares: constants, types, and interfaces with their methods."""
+"""The declarations of an IDL file: constants, types, and interfaces with their methods."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class IdlError(ValueError):
 
 
 class Scalar(NamedTuple):
-    """A type of one number.
+    """A numeric type.
 
     Attributes:
         c: Its name in C.
@@ -53,7 +53,7 @@ class Field(NamedTuple):
 
 
 class Struct(NamedTuple):
-    """A structure, laid out as C lays it out.
+    """A structure, with the same layout as in C.
 
     Attributes:
         c: Its name in C.
@@ -80,20 +80,20 @@ Value = Scalar | Enum | Struct | Array
 
 
 class Sequence(NamedTuple):
-    """Any number of elements; ``c`` is its name in C where a typedef gives it one."""
+    """Any number of elements; ``c`` is its name in C if a typedef names it."""
 
     element: Type
     c: str = ""
 
 
 class String(NamedTuple):
-    """A NUL-terminated text of bytes or of 16-bit characters."""
+    """A NUL-terminated string of bytes or of 16-bit characters."""
 
     is_wide: bool = False
 
     @property
     def character(self) -> Scalar:
-        """What it consists of."""
+        """Its elements' type."""
         return WIDE_CHARACTER if self.is_wide else CHARACTER
 
 
@@ -125,7 +125,7 @@ def kind_of(one: Type) -> Kind:
 
 
 def is_simple(kind: Type) -> bool:
-    """Whether a parameter is a value, a text or a sequence of values in one piece."""
+    """Whether a parameter is a value, a string or a sequence of values in one piece."""
     return is_flat(kind) or isinstance(kind, String | Handle) or (isinstance(kind, Sequence) and is_flat(kind.element))
 
 
@@ -150,7 +150,7 @@ class Parameter(NamedTuple):
 
     @property
     def is_in(self) -> bool:
-        """Whether it has bytes on the way to the DSP, beside a length."""
+        """Whether it has bytes on the way to the DSP, besides a length."""
         return self.mode != "rout"
 
     @property
@@ -168,7 +168,7 @@ class Parameter(NamedTuple):
         return self.type  # type: ignore[return-value] # likewise
 
     def param(self, name: str) -> Param:
-        """How a parameter travels, under a name."""
+        """How a parameter is passed, under a given name."""
         if not is_simple(self.type):
             return Param(name, self.mode, PARTS, kind_of(self.type))
         if isinstance(self.type, Handle):
@@ -233,7 +233,7 @@ class File(NamedTuple):
 
     @property
     def version(self) -> str:
-        """Its constant IDL_VERSION, when that has the form 1.2.3; empty without one."""
+        """Its constant IDL_VERSION if that has the form 1.2.3; otherwise empty."""
         written = next((one.text for one in self.constants if one.name == "IDL_VERSION"), "")
         return written[1:-1] if re.fullmatch(r'"[0-9]{1,3}(\.[0-9]{1,3}){0,2}"', written) else ""
 

@@ -17,7 +17,7 @@ C_WORDS: Final = frozenset(
 _PYTHON_TAKEN: Final = frozenset(
     {"open", "close", "call", "invoke", "register", "handle", "uri", "self", "INTERFACE", "METHODS"}
 )
-"""Names of the runtime's own beside the methods and parameters of an interface."""
+"""Names that the runtime itself uses besides the methods and parameters of an interface."""
 
 
 def python_name(name: str) -> str:

@@ -96,7 +96,7 @@ _INTEGERS: Final = {
         (8, "_t", ctypes.c_int8, ctypes.c_uint8),
         (16, "_t", ctypes.c_int16, ctypes.c_uint16),
         (32, "_t", ctypes.c_int32, ctypes.c_uint32),
-        (64, "", ctypes.c_int64, ctypes.c_uint64),  # of AEEStdDef.h
+        (64, "", ctypes.c_int64, ctypes.c_uint64),  # from AEEStdDef.h
     )
 }
 _BASIC: Final = {
@@ -143,12 +143,12 @@ def parse(text: str, file: str = "FILE.idl", folders: Iterable[Path] = ()) -> Fi
     try:
         tree = _grammar().parse(source.text)
     except UnexpectedInput as error:
-        found = "the file ends here"
+        found = "unexpected end of file"
         expected: set[str] = set()
         if isinstance(error, UnexpectedCharacters):
-            found, expected = f"{error.char!r} stands here", set(error.allowed or ())
+            found, expected = f"unexpected {error.char!r}", set(error.allowed or ())
         elif isinstance(error, UnexpectedToken):
-            found = f"{str(error.token)!r} stands here" if error.token.type != "$END" else found
+            found = f"unexpected {str(error.token)!r}" if error.token.type != "$END" else found
             expected = set(error.accepts or error.expected)
         elif isinstance(error, UnexpectedEOF):
             expected = set(error.expected)
@@ -199,11 +199,11 @@ class _Reader:
         self._types: dict[str, Type] = {}  # by name in C
         self._constants: dict[str, Constant] = {}
         self._interfaces: dict[str, Interface] = {}
-        self._numbers: dict[str, int] = {}  # constants and enumerators that are whole numbers
+        self._numbers: dict[str, int] = {}  # integer constants and enumerators
         if "AEEStdErr.idl" in source.included:
             self._numbers |= {name: one.value for name, one in Aee.__members__.items()}
         self._names: set[str] = set()
-        self._mine: list[tuple[str, Any]] = []  # what the file itself declares
+        self._mine: list[tuple[str, Any]] = []  # declared by the file itself
 
     def read(self, tree: Any) -> File:
         """All declarations below a tree."""
@@ -235,7 +235,7 @@ class _Reader:
         name, base, *members = node.children
         c = self._c(name)
         if str(name) == HANDLE:
-            return  # of a copy of remote.idl
+            return  # from a copy of remote.idl
         self._new(name, c)
         operations, has_handle = self._inherited(base)
         taken = {one.name for one in operations} | ({"open", "close"} if has_handle else set())
@@ -247,7 +247,7 @@ class _Reader:
                 continue
             made = self._method(member, number)
             if made.name in taken:
-                why = "which the interface has of remote_handle64" if made.name in {"open", "close"} else "twice"
+                why = "which the interface has from remote_handle64" if made.name in {"open", "close"} else "twice"
                 self._fail(member.children[2], f"The method {made.name} is declared {why}.")
             taken.add(made.name)
             operations.append(made)
@@ -273,7 +273,7 @@ class _Reader:
         if returned.data != "basic" or str(returned.children[0]) != "void":
             kind = self._type(returned)
             if not isinstance(kind, Scalar | Enum) or kind.kind not in {ctypes.c_int32, ctypes.c_uint32}:
-                self._fail(name, f"{name} returns {returned.children[0]}: a method returns a code of 32 bits, or void.")
+                self._fail(name, f"{name} returns {returned.children[0]}: a method must return a 32-bit code, or void.")
             returns = kind
         names: set[str] = set()
         parameters = tuple(self._parameter(one, names) for one in nodes if one is not None)
@@ -289,7 +289,7 @@ class _Reader:
     def _parameter(self, node: Any, names: set[str]) -> Parameter:
         mode, kind, name = node.children
         if str(mode) not in MODES:
-            self._fail(mode, f"A parameter is in, rout or inrout, not {mode}.")
+            self._fail(mode, f"Invalid mode {mode}: must be in, rout or inrout.")
         self._check_word(name)
         found = self._type(kind)
         if str(name) in self._types or str(name) in self._constants:
@@ -302,10 +302,10 @@ class _Reader:
                 self._fail(name, f"Two parameters have the name {one}; a sequence has NAMELen, too.")
             names.add(one)
         if str(mode) == INROUT and (not is_simple(found) or isinstance(found, String | Handle)):
-            what = "A string" if isinstance(found, String) else "What travels in parts"
-            self._fail(mode, f"{what} is in or rout; pass a sequence of numbers for one that is both.")
+            what = "A string" if isinstance(found, String) else "A parameter in parts"
+            self._fail(mode, f"{what} must be in or rout; pass a sequence of numbers for both.")
         if isinstance(found, Handle) and found.is_memory and str(mode) != IN:
-            self._fail(mode, f"{name} is a dmahandle, which is in.")
+            self._fail(mode, f"{name} is a dmahandle, which must be in.")
         return Parameter(str(name), str(mode), found)
 
     def _constant(self, node: Any) -> None:
@@ -314,7 +314,7 @@ class _Reader:
         text = str(value) if not hasattr(value, "data") else self._text_of(value)
         self._new(name, c)
         self._keep(name, self._constants, c, Constant(c, text))
-        with suppress(ValueError):  # a text, or a number with a fraction
+        with suppress(ValueError):  # a string, or a number with a fraction
             self._numbers[c] = int(text, 0)
 
     def _alias(self, node: Any) -> None:
@@ -385,16 +385,16 @@ class _Reader:
         if node.data == "basic":
             words = " ".join(map(str, node.children))
             if words == "void":
-                self._fail_at(node, "void is what a method returns, no type of a value.")
+                self._fail_at(node, "void is a return type, not the type of a value.")
             return _BASIC[words]
         if node.data == "string":
             return String(str(node.children[0]) == "wstring")
         if node.data == "sequence":
             element = self._type(node.children[0])
             if isinstance(element, Handle):
-                self._fail_at(node, "A sequence holds no handles.")
+                self._fail_at(node, "A sequence must not contain handles.")
             if isinstance(element, Sequence) and not element.c:
-                self._fail_at(node, "A sequence of sequences takes a typedef of the inner one, which gives it a name.")
+                self._fail_at(node, "A sequence of sequences needs a typedef for the inner one, which gives it a name.")
             return Sequence(element)
         name = "_".join(map(str, node.children))
         if name in {"dmahandle", HANDLE} or self._lookup(name, self._interfaces) is not None:
@@ -423,7 +423,7 @@ class _Reader:
         return str(self._integer(node, bits=64))
 
     def _integer(self, node: Any, bits: int = 32) -> int:
-        """The whole number of an expression."""
+        """The integer value of an expression."""
         words = []
         for token in node.children:
             number = self._lookup(str(token), self._numbers) if token.type == "NAME" else None
@@ -435,7 +435,7 @@ class _Reader:
         text = " ".join(words).replace("/", "//")
         number = _evaluated(text)
         if number is None:
-            self._fail_at(node, f"{''.join(map(str, node.children))} is not a whole number.")
+            self._fail_at(node, f"{''.join(map(str, node.children))} is not an integer.")
         if not -(1 << bits - 1) <= number < 1 << bits:
             self._fail_at(node, f"{number} does not fit {bits} bits.")
         return number - (1 << 32) if bits == 32 and number >= 1 << 31 else number
@@ -445,7 +445,7 @@ class _Reader:
         for one in node.children:
             number = self._integer(one)
             if not 0 < number < 1 << 20:
-                self._fail_at(one, f"An array has 1 to {(1 << 20) - 1} elements, not {number}.")
+                self._fail_at(one, f"An array must have 1 to {(1 << 20) - 1} elements, got {number}.")
             lengths.append(number)
         return tuple(lengths)
 
@@ -469,7 +469,7 @@ class _Reader:
 
     def _check_word(self, token: Token) -> None:
         if str(token) in C_WORDS:
-            self._fail(token, f"{token} is not a name for C: it is a word of the language.")
+            self._fail(token, f"{token} is not a valid name: it is a keyword of C.")
 
     def _fail(self, token: Token, sentence: str) -> NoReturn:
         raise IdlError(f"{_place(self._source, token.line or 1)}:{token.column}: {sentence}")
@@ -483,7 +483,7 @@ def _evaluated(text: str) -> int | None:
     if not _EXPRESSION.fullmatch(text) or "**" in text.replace(" ", "") or re.search(r"<\s*<[\s(]*\d{3}", text):
         return None
     try:
-        number = eval(compile(text, "", "eval"), {"__builtins__": {}})  # noqa: S307 - numbers and operators alone
+        number = eval(compile(text, "", "eval"), {"__builtins__": {}})  # noqa: S307 - only numbers and operators
     except (ValueError, SyntaxError, TypeError, ArithmeticError, MemoryError, RecursionError):
         return None
     return number if isinstance(number, int) else None

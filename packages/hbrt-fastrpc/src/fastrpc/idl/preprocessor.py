@@ -1,4 +1,4 @@
-"""Directives of an IDL file: conditions, macros and the text of the files that it includes."""
+"""Directives of an IDL file: conditions, macros and the text of included files."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 KNOWN_FILES: Final = ("AEEStdDef.idl", "AEEStdErr.idl", "remote.idl")
-"""Files whose declarations every file has: their headers are part of hbrt."""
+"""Files whose declarations are always available: their headers are part of hbrt."""
 MAX_DEPTH: Final = 64
 _MARK: Final = re.compile(r'#line (\d+)(?: "(.*)")?')
 
 
 class Text(NamedTuple):
-    """A text without directives.
+    """Text without directives.
 
     Attributes:
         text: The text.
@@ -33,7 +33,7 @@ class Text(NamedTuple):
 
 
 def preprocess(text: str, file: str, folders: Iterable[Path] = ()) -> Text:
-    """Obey the directives of an IDL file, as a C compiler does.
+    """Process the directives of an IDL file like a C compiler.
 
     Args:
         text: The file's contents.
@@ -41,7 +41,7 @@ def preprocess(text: str, file: str, folders: Iterable[Path] = ()) -> Text:
         folders: More folders to search for includes.
 
     Raises:
-        IdlError: a directive is wrong, or an included file is not there.
+        IdlError: a directive is wrong, or an included file was not found.
     """
     reader = _reader(file)
     for folder in (Path(file).parent, *folders):
@@ -54,17 +54,17 @@ def preprocess(text: str, file: str, folders: Iterable[Path] = ()) -> Text:
         raise
     except RecursionError:
         raise IdlError(f"{file}:1:1: Conditions or macros are nested too deeply.") from None
-    except Exception as error:  # noqa: BLE001 - the library raises what its own parser raises
+    except Exception as error:  # noqa: BLE001 - the library raises whatever its own parser raises
         raise IdlError(f"{file}:1:1: The preprocessor cannot read the file: {error}.") from None
     return _placed(out.getvalue(), file, reader.included)
 
 
 def _reader(file: str) -> Any:
-    """A preprocessor that raises its errors and leaves known files out."""
+    """A preprocessor that raises its errors and skips known files."""
     from pcpp import Preprocessor
 
-    class Reader(Preprocessor):  # type: ignore[misc]  # has no types
-        """Errors are raised; known files are left out."""
+    class Reader(Preprocessor):  # type: ignore[misc] # has no types
+        """Errors are raised; known files are skipped."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -87,13 +87,13 @@ def _reader(file: str) -> Any:
                 return
             self.depth += 1
             if self.depth > MAX_DEPTH:
-                raise IdlError(f"{tokens[0].source}:{tokens[0].lineno}:1: Files include each other without an end.")
+                raise IdlError(f"{tokens[0].source}:{tokens[0].lineno}:1: Files include each other endlessly.")
             yield from super().include(tokens, original_line)
             self.depth -= 1
 
         def on_include_not_found(self, *given: Any) -> str:
             at, (is_malformed, *_, name) = self.lastdirective, given
-            what = "names no file" if is_malformed else f"is not there: {name}; name its folder by -I"
+            what = "has no name" if is_malformed else f"was not found: {name}; add its folder with -I"
             raise IdlError(f"{at.source}:{at.lineno}:1: The included file {what}.")
 
     return Reader()

@@ -34,7 +34,7 @@ _NAMES: Final = {
 
 
 def files(file: File) -> dict[str, str]:
-    """The text of each file, by its name."""
+    """The text of each file, by name."""
     name = identifier(file.name)
     made = {f"{name}_idl.py": _shared(file)}
     if file.interfaces:

@@ -1,4 +1,4 @@
-"""The error for the status of a task."""
+"""The error for a task's status."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _STATUSES: Final = frozenset(int(one) for one in Status)
 
 
 def error_of(status: int, text: str, opened: Opened | None) -> AeeError:
-    """The error for the status of a task; records which session has ended."""
+    """The error for a task's status; records which session has ended."""
     code = of_status(status)
     if code == on_dsp(Aee.AEE_ENOSUCHHANDLE) and opened is not None:
         where = f"{uri.suffix(*uri.split_domain(opened.domain))[6:]} (core {opened.mask.bit_length() - 1})"
         opened.ended = (
-            f"The process domain {where} has started anew since the handle of {opened.uri} was opened: close "
+            f"The process domain {where} has restarted since the handle of {opened.uri} was opened: close "
             "it, and open another one."
         )
         return AeeError(Aee.AEE_ECONNRESET, opened.ended)

@@ -45,14 +45,14 @@ class Made(NamedTuple):
 
     Attributes:
         buffer: Message and copies.
-        task: Arguments of a submission.
+        task: Arguments of the submission.
         back: Its copied outputs.
         clean: Physical ranges of shared inputs.
         invalidate: The blocks of shared outputs.
         each: What the call adds to the statistics.
         method: The number in the scalar word.
         watched: Its buffers, under the check memory.
-        before: Of each watched input, the bytes before the call.
+        before: For each watched input, the bytes before the call.
     """
 
     buffer: Buffer
@@ -101,7 +101,7 @@ class Messages:
             raise AeeError(code, str(error)) from None
 
     def release(self, buffer: Buffer) -> None:
-        """Keep a buffer for a next message."""
+        """Keep a buffer for a later message."""
         self._spare.append(buffer)
 
     def free(self) -> None:
@@ -110,7 +110,7 @@ class Messages:
             try:
                 self._spare.popleft().free()
             except (HbrtError, IndexError):
-                continue  # of a board that is gone, or another thread's
+                continue  # of a board that is gone, or of another thread
 
     @property
     def needs_flush(self) -> bool:
@@ -119,19 +119,19 @@ class Messages:
         return blocks.is_strict or blocks.before_flush is not None or blocks.on_flush is not None
 
     def flush(self, ranges: list[tuple[int, int]], way: int) -> None:
-        """Clean or invalidate physical ranges, where they are cached."""
+        """Clean or invalidate physical ranges if they are cached."""
         for phy_addr, size_bytes in ranges:
             block = self._session.blocks.holding(phy_addr)
             if block is not None and block.is_cached:
                 self._session.blocks.flush(phy_addr, size_bytes, way)
 
     def begin(self, made: Made) -> None:
-        """Before a call, once its inputs are cleaned: remember them, under the check memory."""
+        """Before a call, once its inputs are cleaned: record them, for the memory check."""
         if self._watch is not None:
             made.before.update(self._watch.inputs(self._session, made.watched))
 
     def end(self, made: Made, opened: Opened) -> None:
-        """Called afterwards: report anything forbidden that the skeleton did."""
+        """After a call: report forbidden writes by the skeleton."""
         if self._watch is not None:
             self._watch.look(self._session, opened, made.method, made.watched, made.before)
 
@@ -144,7 +144,7 @@ class Messages:
         size = HEAD.size + ARGUMENT.size * len(spans)
         head = end = -(-size // COPY_ALIGNMENT) * COPY_ALIGNMENT
         needs_flush = self.needs_flush
-        room = 0 if self._watch is None else COPY_ALIGNMENT  # behind each copy
+        room = 0 if self._watch is None else COPY_ALIGNMENT  # after each copy
         numbers: list[int] = []
         copies: list[Copy] = []
         clean: list[tuple[int, int]] = []
@@ -180,7 +180,7 @@ class Messages:
 
 
 def _copy(buffer: Buffer, copies: list[Copy], inputs: int, numbers: list[int]) -> list[Back]:
-    """Copy inputs into a message, and note the physical addresses of all copies; returns what is to be copied back."""
+    """Copy inputs into a message, and record the physical addresses of all copies; returns what must be copied back."""
     back: list[Back] = []
     for at, start, size_bytes, span in copies:
         numbers[2 * at] = buffer.phy_addr + start

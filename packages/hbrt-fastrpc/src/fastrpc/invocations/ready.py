@@ -26,8 +26,8 @@ class Ready(NamedTuple):
     opened: Opened
     clean: list[tuple[int, int]]
     invalidate: list[tuple[int, int]]
-    on_forgotten: list[Callable[[], None]]  # called when it is to be sent no more
-    sent_by_c: list[Callable[[], int]]  # how often the library has sent it, beside the tally
+    on_forgotten: list[Callable[[], None]]  # called when it must not be sent anymore
+    sent_by_c: list[Callable[[], int]]  # how often the library has sent it, besides the tally
 
 
 class ReadyInvocations:
@@ -41,7 +41,7 @@ class ReadyInvocations:
     def __init__(self, memory: FastrpcMemory, counts: Counts) -> None:
         self._memory, self._counts = memory, counts
         self._ready: dict[tuple[int, int, bytes], Ready] = {}
-        self._generation = 0  # of the memory, then
+        self._generation = 0  # of the memory, at that time
         memory.on_removed = self.discard_all
 
     def find(self, handle: int, word: int, raw: bytes) -> Ready | None:
@@ -59,13 +59,16 @@ class ReadyInvocations:
         self._ready[key] = Ready(made.buffer, made.task, Tally(made.each), opened, made.clean, made.invalidate, [], [])
 
     def discard_of(self, opened: Opened) -> None:
-        """A handle is closed."""
+        """A handle was closed."""
         for key in [key for key, ready in self._ready.items() if ready.opened is opened]:
             self._discard(self._ready.pop(key))
 
     def discard_all(self) -> None:
-        """Drop them all, so that none is resent."""
-        ready, self._ready = self._ready, {}  # another thread may be sending one: its buffer goes when that has ended
+        """Drop all messages, so that none is resent."""
+        ready, self._ready = (
+            self._ready,
+            {},
+        )  # another thread may be sending one: its buffer is freed when that has ended
         for one in ready.values():
             self._discard(one)
 

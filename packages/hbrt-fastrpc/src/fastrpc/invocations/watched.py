@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from fastrpc.wire.scalars import Scalars
 
 FILL: Final = b"\xc5" * COPY_ALIGNMENT
-"""Behind each copy of a watched message."""
+"""Follows each copy in a watched message."""
 
 
 class Watched(NamedTuple):
     """A buffer of an invocation.
 
     Attributes:
-        number: Of the argument, from 0 on.
+        number: Number of the argument, from 0.
         phy_addr: Its physical address.
-        size_bytes: How many bytes.
+        size_bytes: Its size.
         is_input: Whether the skeleton may only read it.
         is_copied: Whether it is in the message, followed by ``FILL``.
     """
@@ -40,7 +40,7 @@ class Watched(NamedTuple):
 
 
 def watch(buffer: Buffer, given: Scalars, numbers: list[int], copied: set[int]) -> list[Watched]:
-    """The buffers of a message; those that are copied get their ``FILL``.
+    """The buffers of a message; copied ones get their ``FILL``.
 
     Args:
         buffer: The message.
@@ -83,7 +83,7 @@ def look(session: Session, opened: Opened, method: int, given: list[Watched], be
                 session,
                 "input-written",
                 f"{who} has changed argument {one.number}, an input of {counted(one.size_bytes, 'byte')}, from byte "
-                f"{first} on. A skeleton only reads its inputs: declare the parameter inrout, or work on a copy.",
+                f"{first} on. A skeleton may only read its inputs: declare the parameter inrout, or work on a copy.",
                 one,
             )
         behind = _bytes(session, one.phy_addr + one.size_bytes, COPY_ALIGNMENT) if one.is_copied else b""
@@ -93,8 +93,8 @@ def look(session: Session, opened: Opened, method: int, given: list[Watched], be
                 session,
                 "overrun",
                 f"{who} has written past the end of argument {one.number}, which has "
-                f"{counted(one.size_bytes, 'byte')}: byte {first + 1} behind it is the first. Look at the sizes that "
-                "the skeleton works with.",
+                f"{counted(one.size_bytes, 'byte')}: byte {first + 1} past its end is the first bad one. Check the "
+                "sizes that the skeleton uses.",
                 one,
             )
 
@@ -105,7 +105,7 @@ def _report(session: Session, kind: str, text: str, one: Watched) -> None:
 
 
 def _bytes(session: Session, phy_addr: int, size_bytes: int) -> bytes:
-    """Bytes of the board's memory; empty if they belong to no block of this process."""
+    """Bytes of the board's memory; empty if they are not in a block of this process."""
     block = session.blocks.holding(phy_addr)
     start = 0 if block is None else phy_addr - block.phy_addr
     return b"" if block is None else bytes(block.base[start : start + size_bytes])

@@ -1,4 +1,4 @@
-"""Methods of an interface: the blocks of their scalars, and which arguments travel as buffers. Pure.
+"""Methods of an interface: the blocks of their scalars, and which arguments are passed as buffers. Pure.
 
 The first input buffer has the scalars of ``in`` and ``inrout`` and all lengths, in the order of the declaration, each
 at its natural alignment; then come the buffers of ``in`` and ``inrout``. The first output buffer has the scalars of
@@ -35,11 +35,11 @@ INROUT: Final = "inrout"
 MODES: Final = (IN, ROUT, INROUT)
 VALUE, SEQUENCE, STRING, HANDLE, PARTS = "value", "sequence", "string", "handle", "parts"
 MAX_BUFFERS: Final = 254
-"""Input buffers, and output buffers, of a method with a parameter of PARTS."""
+"""Maximum number of input buffers, and of output buffers, of a method with a parameter of PARTS."""
 
 
 class SequenceOf(NamedTuple):
-    """A sequence inside a parameter of PARTS; of c_char it is a NUL-terminated text."""
+    """A sequence inside a parameter of PARTS; a sequence of c_char is a NUL-terminated string."""
 
     element: Kind
 
@@ -50,7 +50,7 @@ class SequenceOf(NamedTuple):
 
 
 class Record(SimpleNamespace):
-    """A structure with sequences or texts; ``hbrt idl`` writes its subclasses. Its fields are given by name."""
+    """A structure with sequences or strings; ``hbrt idl`` generates its subclasses. Fields are passed by name."""
 
     FIELDS: ClassVar[tuple[tuple[str, Kind], ...]]
 
@@ -103,7 +103,7 @@ class Param(NamedTuple):
 
     @property
     def is_in(self) -> bool:
-        """Whether it has bytes on the way to the DSP, beside a length."""
+        """Whether it has bytes on the way to the DSP, besides a length."""
         return self.mode != ROUT
 
     @property
@@ -136,13 +136,13 @@ class Block:
         """The bytes of values.
 
         Raises:
-            AeeError: AEE_EBADPARM: one does not fit its type.
+            AeeError: AEE_EBADPARM: a value does not fit its type.
         """
         for at, kind in self._structures:
             if issubclass(kind, ctypes.Array) and not isinstance(values[at], kind):
                 values[at] = _array_of(kind, values[at])
             if not isinstance(values[at], kind):
-                raise AeeError(Aee.AEE_EBADPARM, f"{values[at]!r} is no {kind.__name__}.")
+                raise AeeError(Aee.AEE_EBADPARM, f"{values[at]!r} is not a {kind.__name__}.")
             values[at] = bytes(values[at])
         try:
             return self._struct.pack(*values)
@@ -166,7 +166,7 @@ def structure(kind: Any, values: dict[str, Any]) -> Any:
     """A ctypes structure from values by field name; other names are ignored.
 
     Raises:
-        AeeError: AEE_EBADPARM: one does not fit its type.
+        AeeError: AEE_EBADPARM: a value does not fit its type.
     """
     raw = _fields_block(kind).pack([values[name] for name, _ in kind._fields_])
     return kind.from_buffer_copy(raw.ljust(ctypes.sizeof(kind), b"\0"))
@@ -222,8 +222,8 @@ class Method:
         if max(inputs, outputs) > MAX_BUFFERS:
             raise AeeError(
                 Aee.AEE_EUNSUPPORTED,
-                f"{self.name} has {inputs} input and {outputs} output buffers; at most {MAX_BUFFERS} of each travel. "
-                "Pass fewer sequences and texts in one call.",
+                f"{self.name} has {inputs} input and {outputs} output buffers; the maximum is {MAX_BUFFERS} of each. "
+                "Pass fewer sequences and strings in one call.",
             )
         return make(self.number, inputs, outputs, *self.handles)
 
@@ -236,7 +236,7 @@ def shares(one: Param) -> tuple[type[Any] | None, type[Any] | None]:
 
 
 def dtype_of(kind: type[Any]) -> np.dtype[Any]:
-    """The type of numpy's for a type of ctypes; making one takes microseconds."""
+    """The numpy type for a ctypes type; creating one takes microseconds."""
     found = _dtypes.get(kind)
     if found is None:
         found = _dtypes[kind] = np.dtype(kind)
@@ -247,16 +247,16 @@ _dtypes: dict[type[Any], np.dtype[Any]] = {}
 
 
 def elements(param: Param, raw: memoryview, count: int) -> NDArray[Any]:
-    """The elements of a sequence in the bytes of its buffer; writable where these are.
+    """The elements of a sequence in the bytes of its buffer; writable if these are.
 
     Raises:
-        AeeError: AEE_EBADPARM: the buffer has fewer.
+        AeeError: AEE_EBADPARM: the buffer has fewer elements.
     """
     kind = dtype_of(param.kind)
     if count * kind.itemsize > len(raw):
         raise AeeError(
             Aee.AEE_EBADPARM,
-            f"{param.name} has {count} elements of {kind.itemsize} bytes, and its buffer has {len(raw)} bytes.",
+            f"{param.name} has {count} elements of {kind.itemsize} bytes, but its buffer has {len(raw)} bytes.",
         )
     return np.frombuffer(raw, kind, count)
 

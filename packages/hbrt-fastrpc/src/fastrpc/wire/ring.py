@@ -1,9 +1,9 @@
-"""The rings of a dspqueue: packets in board memory, one writer and one reader. Pure.
+"""The rings of a dspqueue: packets in board memory, with one writer and one reader. Pure.
 
-native/dsp/dspqueue.c has the same for images in C.
+native/dsp/dspqueue.c is the counterpart for images in C.
 
-A packet has a head, descriptions of buffers, and a message; it never wraps. A head that says SKIP sends the reader to
-the start. Sizes are multiples of 8.
+A packet has a header, buffer descriptions, and a message; it never wraps. A SKIP header sends the reader to the start.
+Sizes are multiples of 8.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ FLAG_MESSAGE: Final = int(types.DSPQUEUE_PACKET_FLAG_MESSAGE)
 FLAG_BUFFERS: Final = int(types.DSPQUEUE_PACKET_FLAG_BUFFERS)
 FLAG_WAKEUP: Final = int(types.DSPQUEUE_PACKET_FLAG_WAKEUP)
 OWN_FLAGS: Final = FLAG_MESSAGE | FLAG_BUFFERS | FLAG_WAKEUP
-"""Those that a packet has by what it is, whatever its writer asks for."""
+"""Flags implied by a packet's contents, regardless of the writer's."""
 WAKEUP: Final = struct.Struct("<II")
-"""Message of an early wake-up, which no reader is given: microseconds until the packet, and its flags."""
+"""Message of an early wake-up, which readers do not receive: microseconds until the packet, and its flags."""
 MAX_QUEUES: Final = 64
-"""Queues of a process."""
+"""Maximum number of queues in a process."""
 BUFFER_REF: Final = int(types.DSPQUEUE_BUFFER_FLAG_REF)
 BUFFER_DEREF: Final = int(types.DSPQUEUE_BUFFER_FLAG_DEREF)
 HEAD_BYTES: Final = 64
@@ -38,7 +38,7 @@ _SKIP: Final = 0xFFFF
 
 
 class Buffer(NamedTuple):
-    """A buffer that a packet names."""
+    """A buffer referenced by a packet."""
 
     fd: int
     size: int
@@ -59,12 +59,12 @@ class Ring:
     """A ring.
 
     Args:
-        view: Its head and its bytes, zeros at first.
+        view: Its header and its bytes, initially zeros.
     """
 
     def __init__(self, view: memoryview) -> None:
         self._view = view
-        # Where the next packet is written, and read. Stored as words: struct writes zeros first, which the other side
+        # Where the next packet is written and read. Stored as words: struct writes zeros first, which the other side
         # would take for a position.
         self._at = view[:8].cast("I")
         self._size = len(view) - HEAD_BYTES
@@ -80,8 +80,8 @@ class Ring:
         if len(buffers) > MAX_BUFFERS or len(message) > MAX_MESSAGE or need > self._size - 8:
             raise AeeError(
                 Aee.AEE_EBADPARM,
-                f"A packet of {len(buffers)} buffers and {len(message)} bytes is too large: it has at most "
-                f"{MAX_BUFFERS} buffers, {MAX_MESSAGE} bytes, and {self._size - 8} of the queue.",
+                f"A packet of {len(buffers)} buffers and {len(message)} bytes is too large: at most "
+                f"{MAX_BUFFERS} buffers, {MAX_MESSAGE} bytes, and {self._size - 8} bytes of the queue are allowed.",
             )
         written, read = self._positions()
         at = written
@@ -90,7 +90,7 @@ class Ring:
         if at == written and written >= read:
             pass
         elif need >= read - at:  # a full ring would look empty
-            if written == read:  # nothing is in it: send the reader to the start, for the next try
+            if written == read:  # it is empty: send the reader to the start, for the next attempt
                 PACKET.pack_into(self._view, HEAD_BYTES + written, _SKIP, 0, 0)
                 self._at[0] = 0
             return False
@@ -99,7 +99,7 @@ class Ring:
         flags |= (FLAG_MESSAGE if message else 0) | (FLAG_BUFFERS if buffers else 0)
         raw = PACKET.pack(flags, len(buffers), len(message)) + b"".join(BUFFER.pack(*one) for one in buffers) + message
         self._view[HEAD_BYTES + at : HEAD_BYTES + at + len(raw)] = raw
-        self._at[0] = (at + need) % self._size  # last: the reader sees whole packets
+        self._at[0] = (at + need) % self._size  # last: the reader sees only whole packets
         return True
 
     def peek(self) -> tuple[int, int, int] | None:
@@ -138,7 +138,7 @@ class Ring:
         while (found := self._find(at, written)) is not None and found[2] & FLAG_WAKEUP:
             at = found[1]
             self._at[1] = at
-        if found is None and at != written:  # the writer waits for a reader that is gone to the start
+        if found is None and at != written:  # the writer waits until the reader is back at the start
             self._at[1] = written
         return found
 
@@ -172,7 +172,7 @@ class Ring:
 
 
 class Queue(NamedTuple):
-    """The rings of a queue, and the byte that says whether the DSP side is processing it.
+    """The rings of a queue, and the byte that tells whether the DSP side is processing it.
 
     Attributes:
         view: All bytes.
@@ -209,7 +209,7 @@ def _whole(buffers: int, message_bytes: int) -> int:
 
 
 SIZES: Final = struct.Struct("<II")
-"""At the start of a queue: bytes of its rings, with their heads."""
+"""At the start of a queue: sizes of its rings, including their headers."""
 _SERVED, _IMPORTER = 16, 17
 QUEUE_HEAD_BYTES: Final = 64
 
@@ -221,17 +221,17 @@ def ring_bytes(size: int) -> int:
         AeeError: AEE_EBADPARM: more than 16 MiB, or 0.
     """
     if not 0 < size <= MAX_BYTES:
-        raise AeeError(Aee.AEE_EBADPARM, f"A queue has 1 to {MAX_BYTES} bytes; {size} were requested.")
+        raise AeeError(Aee.AEE_EBADPARM, f"Invalid queue size {size}: must be 1 to {MAX_BYTES} bytes.")
     return HEAD_BYTES + max(-(-size // 8) * 8, 16)
 
 
 def queue_of(view: memoryview) -> Queue:
-    """The queue in its bytes, where its sizes are already written."""
+    """The queue in its bytes, whose sizes have already been written."""
     requests, responses = SIZES.unpack_from(view)
     end = QUEUE_HEAD_BYTES + requests
     return Queue(view, Ring(view[QUEUE_HEAD_BYTES:end]), Ring(view[end : end + responses]))
 
 
 def is_ring(size_bytes: int) -> bool:
-    """Whether this is a valid size for a ring with its head."""
+    """Whether this is a valid size for a ring with its header."""
     return HEAD_BYTES < size_bytes <= HEAD_BYTES + MAX_BYTES and size_bytes % 8 == 0

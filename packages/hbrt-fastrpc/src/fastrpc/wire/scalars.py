@@ -12,16 +12,16 @@ from fastrpc.wire.aee import Aee, AeeError
 MAX_BUFFERS: Final = 255
 MAX_HANDLES: Final = 15
 LONG_METHOD: Final = 31
-"""Stands in the word for methods from this number on; the first word of the first input buffer has the number."""
+"""Marks methods from this number on; their number is in the first word of the first input buffer."""
 _MAX_METHOD: Final = 31
 _MAX_ATTRIBUTE: Final = 7
 
 
 class Scalars(NamedTuple):
-    """What a scalar word says.
+    """The contents of a scalar word.
 
     Attributes:
-        method: 0..31; 31 says that the number is in the first input buffer.
+        method: 0..31; 31 means that the number is in the first input buffer.
         inputs: Input buffers, 0..255.
         outputs: Output buffers, 0..255.
         input_handles: 0..15.
@@ -63,13 +63,13 @@ class Scalars(NamedTuple):
         ):
             if not 0 <= given <= most:
                 raise AeeError(
-                    Aee.AEE_EMAXBUFS, f"A call has 0 to {most} {what}, and this one has {given}. Put several into one."
+                    Aee.AEE_EMAXBUFS, f"A call can have 0 to {most} {what}, got {given}. Combine several into one."
                 )
         if not (0 <= self.method <= _MAX_METHOD and 0 <= self.attribute <= _MAX_ATTRIBUTE):
             raise AeeError(
                 Aee.AEE_EBADPARM,
-                f"The method {self.method} or the attribute {self.attribute} does not fit the scalar word: they are "
-                f"at most {_MAX_METHOD} and {_MAX_ATTRIBUTE}.",
+                f"The method {self.method} or the attribute {self.attribute} does not fit the scalar word: the "
+                f"maximum is {_MAX_METHOD} and {_MAX_ATTRIBUTE}.",
             )
         return (
             self.attribute << 29
@@ -89,10 +89,10 @@ def split(word: int) -> Scalars:
 
 
 def count(word: int) -> int:
-    """How many arguments a scalar word names."""
+    """The number of arguments in a scalar word."""
     return (word >> 16 & 0xFF) + (word >> 8 & 0xFF) + (word >> 4 & 0xF) + (word & 0xF)
 
 
 def make(method: int, inputs: int, outputs: int, input_handles: int = 0, output_handles: int = 0) -> int:
-    """The word of a method; a method from 31 on travels as 31. Raises as ``Scalars.word``."""
+    """The word of a method; methods from 31 on are encoded as 31. Raises as ``Scalars.word``."""
     return Scalars(min(method, LONG_METHOD), inputs, outputs, input_handles, output_handles).word()

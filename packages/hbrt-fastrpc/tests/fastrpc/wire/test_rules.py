@@ -91,7 +91,7 @@ def test_codes_of_the_dsp_side_are_told_apart() -> None:
     assert of_status(signed) == DSP_ERROR + Aee.AEE_EBADPARM
     assert (of_status(-3), of_status(17)) == (-3, 17)
     assert name_of(0x8000_0414) == "AEE_EUNSUPPORTED from the DSP side, 0x80000414"
-    assert str(AeeError(Aee.AEE_EINVHANDLE)) == "The handle is not a live one. [AEE_EINVHANDLE]"
+    assert str(AeeError(Aee.AEE_EINVHANDLE)) == "Invalid handle. [AEE_EINVHANDLE]"
 
 
 def test_an_invocation_in_bytes() -> None:
