@@ -1,4 +1,4 @@
-"""Real numbers as stored integers: the conversion rule for both sides, and arithmetic on uint8 matrices. Pure."""
+"""Real numbers as stored integers: the conversion rule for both sides. Pure."""
 
 from hbrt.quantize.numbers import dequantize, quantize, round_half_away
 

@@ -1,8 +1,8 @@
 /* Arithmetic on matrices of asymmetric uint8 in plain C: products and sums in int32, and back to uint8.
  *
- * r = scale * (q - zero_point). Each function returns the same as the one with its name in hbrt/quantize/matrix.py, bit
- * for bit. The cost of each loop in vector instructions is charged next to it; for a Hexagon, uint8_hvx.h has the
- * loops.
+ * r = scale * (q - zero_point). Each function returns the same as the one with its name in
+ * samples/arm/asr/recognizer/matrix.py, bit for bit. The cost of each loop in vector instructions is charged next to
+ * it; for a Hexagon, uint8_hvx.h has the loops.
  *
  * Source: Youdao's account of speech recognition on a DSP, 4.2, https://segmentfault.com/a/1190000039169471
  */

@@ -12,7 +12,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from arm_client.client import Board, connect
 from arm_client.errors import CallerError, OpFailedError
-from hbrt.quantize import matrix as qm
 from recognizer import (
     DeviceNetwork,
     Network,
@@ -22,6 +21,7 @@ from recognizer import (
     forward,
     forward_uint8,
     held_out,
+    matrix as qm,
     quantized_weights,
     rows_of,
     word_error_rate,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hbrt.quantize.matrix import quantize
 from recognizer.decoding import REJECT, decode, word_error_rate, word_errors
 from recognizer.device import DeviceNetwork, Pass, Per, pack, stored_output
 from recognizer.features import BANDS, filter_banks, rows_of
 from recognizer.image import build_image, interface_board
+from recognizer.matrix import quantize
 from recognizer.network import (
     Kind,
     Network,

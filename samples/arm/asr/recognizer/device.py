@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arm_client.errors import CallerError, UnknownCommandError
-from hbrt.quantize import matrix as qm
-from hbrt.quantize.matrix import BLOCK_COLUMNS, Bytes, Matrix
 from hbrt.samples_dir import samples_dir
 from hbrt.status import Status
 from hbrt.structures import CStructure, float64_t, structure, uint32_t, uint64_t
+from recognizer import matrix as qm
 from recognizer.features import INPUTS
+from recognizer.matrix import BLOCK_COLUMNS, Bytes, Matrix
 from recognizer.network import INPUT, TENSORS, Floats, Network, Step, quantized_weights
 from recognizer.offload import CallCost
 

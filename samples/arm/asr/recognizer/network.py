@@ -19,8 +19,8 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hbrt.quantize import matrix as qm
-from hbrt.quantize.matrix import Matrix
+from recognizer import matrix as qm
+from recognizer.matrix import Matrix
 
 BYPASS: Final = 0.66
 SUM_DENOMINATOR: Final = 1 << 8

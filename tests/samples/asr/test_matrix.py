@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hbrt.quantize import matrix as qm
-from hbrt.quantize.matrix import Division, Matrix, Sums
+from recognizer import matrix as qm
+from recognizer.matrix import Division, Matrix, Sums
 from tests.each import each
 
 
