@@ -40,6 +40,11 @@ LINKER_NAMES = (
     "librknn_api.so",
     "librga.so",
     "libspcdev.so",
+    "libadsprpc.so",
+    "libcdsprpc.so",
+    "libsdsprpc.so",
+    "librpcmem.so",
+    "liblog.so",
 )
 MODULE = "hbrt.native._mailbox"
 

@@ -52,6 +52,15 @@ def check(program: Path, board: Board) -> None:
     assert "bug in hbrt" not in done.stderr
 
 
+def test_the_vendors_names_of_the_library(tmp_path: Path) -> None:
+    strict = ["-Wall", "-Wextra", "-Werror", "-std=c11"]
+    program = build(
+        tmp_path / "linked", HERE / "programs" / "linked.c", *strict, "-lcdsprpc", "-lrpcmem", "-llog", "-ldl"
+    )
+    done = subprocess.run([program], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "W/linked: 3 libraries"), done.stderr
+
+
 class Plain(Interface):
     """The interface of plain_image.c."""
 
