@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from arm_client.client import Board
+from hbrt.native.files import NotBuiltError, library
 from tests.limits import PATIENCE_S
 from tests.nursery import run_program
 
@@ -143,6 +144,19 @@ def test_what_is_open_and_printed_is_the_programs(tmp_path: Path) -> None:
     os.close(write)
     assert (done.returncode, done.stdout, os.read(read, 10)) == (9, "typed\n", b"here")
     os.close(read)
+
+
+def test_a_library_of_a_vendors_name_is_found_behind_the_users_own(tmp_path: Path) -> None:
+    path = tmp_path / "loads.py"
+    path.write_text("import ctypes\nprint(ctypes.CDLL('librknnrt.so').rknn_destroy(ctypes.c_uint64(7)))\n")
+    try:
+        library("libhbrt.so")
+    except NotBuiltError as error:
+        pytest.skip(str(error))
+    done = run(*UNDER_RUN, path, LD_LIBRARY_PATH=str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, "-7\n"), done.stderr
+    (tmp_path / "librknnrt.so").write_text("none")
+    assert "file too short" in run(*UNDER_RUN, path, LD_LIBRARY_PATH=str(tmp_path)).stderr
 
 
 def test_image_is_the_private_boards(tmp_path: Path, dsp_board: Board) -> None:

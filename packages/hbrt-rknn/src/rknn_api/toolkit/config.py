@@ -39,6 +39,7 @@ _NO_EFFECT: dict[str, Any] = {
     "sram_prefer": False,
     "nbuf_prefer": False,
     "check_data": [],
+    "output_tensor_type": None,  # as programs for earlier toolkits have it
 }
 """Taken, and without effect on results here: what each has by default."""
 

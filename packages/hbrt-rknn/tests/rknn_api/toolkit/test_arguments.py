@@ -129,8 +129,10 @@ def test_config_takes_what_public_programs_give(capsys: pytest.CaptureFixture[st
     }
     assert RKNN().config(target_platform="rk3588", **defaults, sram_prefer=False, nbuf_prefer=False, check_data=[]) == 0
     assert capsys.readouterr().err == ""
-    assert RKNN().config(target_platform="rk3588", quantized_hybrid_level=3) == 0
-    assert "W config: quantized_hybrid_level has no effect in this emulator" in capsys.readouterr().err
+    assert RKNN().config(target_platform="rk3588", quantized_hybrid_level=3, output_tensor_type="int8") == 0
+    printed = capsys.readouterr().err
+    assert "W config: quantized_hybrid_level has no effect in this emulator" in printed
+    assert "W config: output_tensor_type has no effect in this emulator" in printed
     rknn = RKNN()
     assert rknn.config(target_platform="rk3588", inputs_yuv_fmt=["nv12"]) == -1
     assert "inputs_yuv_fmt is ['nv12']" in rknn.last_error
