@@ -10,7 +10,7 @@ import click
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import any_board_option
-from hbrt.cli.report import Report, reports
+from hbrt.cli.report import Report, reports, watched
 from hbrt.cli.tables import Column, Table, number, numbers
 from hbrt.control.ask import look_at
 from hbrt.findings.record import finding_of
@@ -68,6 +68,7 @@ _OWNERS = (
     show_default=True,
     help="Maximum number of blocks to list, by address.",
 )
+@watched
 @reports
 def command(board: BoardPaths, what: str, blocks: int) -> Report:
     """Show how much of the DDR is in use, and the live blocks and their owners.

@@ -6,7 +6,7 @@ import click
 
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import any_board_option
-from hbrt.cli.report import Report, reports
+from hbrt.cli.report import Report, reports, watched
 from hbrt.cli.tables import Column, Table, number
 from hbrt.control.ask import ask
 
@@ -22,6 +22,7 @@ _CORES = Column("CORES", lambda row: ", ".join(map(str, row["cores"])))
 
 @click.command(epilog="Example: hbrt ops --json")
 @any_board_option
+@watched
 @reports
 def command(board: BoardPaths) -> Report:
     """List registered commands: number, op, number range, latency budget, and where the op comes from.

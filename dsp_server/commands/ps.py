@@ -10,7 +10,7 @@ import click
 from hbrt.board.files import boards_in, daemon_pid, leftovers, remove_stopped
 from hbrt.board.paths import BoardPaths, home
 from hbrt.cli.options import to_paths
-from hbrt.cli.report import Report, reports
+from hbrt.cli.report import Report, reports, watched
 from hbrt.cli.tables import Column, Table, duration, number, numbers, state
 from hbrt.control.ask import ask, why_not_running
 from hbrt.errors import BoardBusyError, BoardError, NotRunningError
@@ -28,6 +28,7 @@ _COLUMNS = (
 
 
 @click.command(epilog="Example: hbrt ps --json")
+@watched
 @reports
 def command() -> Report:
     """List this user's boards: running, offline or crashed, and programs' private ones.

@@ -14,7 +14,7 @@ from hbrt.board.files import daemon_pid, leftovers
 from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import any_board_option, timeout_option, was_given
-from hbrt.cli.report import Report, reports
+from hbrt.cli.report import Report, reports, watched
 from hbrt.cli.tables import Column, Table, core_name, duration, number, numbers, show_json, state, task_name
 from hbrt.control.ask import ask, why_not_running
 from hbrt.errors import NotRunningError, RefusedError
@@ -59,6 +59,7 @@ _MAY_COME = frozenset(
 @click.option("--wait-healthy", is_flag=True, help="Wait until every core is ok or busy, at most --timeout.")
 @timeout_option(WAIT_SECONDS)
 @click.option("--sarif", "as_sarif", is_flag=True, help="Print the findings as a SARIF log, for code review tools.")
+@watched
 @reports
 def command(board: BoardRef, timeout: float, *, only_clients: bool, wait_healthy: bool, as_sarif: bool) -> Report:
     """Show a board: its state, cores, memory, attached clients, and the mistakes that it found (overruns, leaks).

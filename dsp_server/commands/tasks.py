@@ -11,7 +11,7 @@ import click
 
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import any_board_option
-from hbrt.cli.report import Report, is_json, reports
+from hbrt.cli.report import Report, is_json, reports, watched
 from hbrt.cli.tables import Column, Table, Time, command_of, modelled_time, number, numbers, shares, state
 from hbrt.control.ask import ask
 from hbrt.errors import WrongUseError
@@ -54,6 +54,7 @@ _COLUMNS = (
     help="Number of tasks to show; a board keeps each core's newest 4096.",
 )
 @click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values, one line per task, with a header.")
+@watched
 @reports
 def command(board: BoardPaths, last: int, *, as_csv: bool) -> Report | None:
     """Show the tasks that ended last, oldest first.

@@ -15,7 +15,7 @@ from dsp_server.waits.sentences import Chain, Look, Verdict, chains, cycle_sente
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import board_option
-from hbrt.cli.report import Report, reports
+from hbrt.cli.report import Report, reports, watched
 from hbrt.control.ask import Daemon
 from hbrt.mailbox.handle import slot_of
 from hbrt.protocol.stacks import Frame
@@ -27,6 +27,7 @@ BETWEEN_SECONDS = 0.3
 @click.command(epilog="Example: hbrt why 19")
 @board_option
 @click.argument("task", required=False, metavar="[TASK]")
+@watched
 @reports
 def command(board: BoardPaths, task: str | None) -> Report:
     """Say who waits for whom: programs, tasks, queues, cores, iDMA handles, flags and locks, one sentence per wait.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -55,12 +57,25 @@ def reports(function: Callable[..., Report | None]) -> Callable[..., Any]:
     """Add ``--json`` to a verb, print the report that it returns, and end with the report's exit code."""
 
     @wraps(function)
-    def verb(*args: Any, as_json: bool, **options: Any) -> None:
+    def verb(*args: Any, as_json: bool, watch: float | None = None, **options: Any) -> None:
         context = click.get_current_context()
         context.meta[_IS_JSON] = as_json or is_json()
-        report = function(*args, **options)
-        if report is not None:
+        while (report := function(*args, **options)) is not None:
+            if watch is not None and not is_json():
+                click.clear()  # does nothing unless the output is a terminal
             report.show(as_json=is_json())
-            context.exit(report.code)
+            if watch is None:
+                context.exit(report.code)
+            sys.stdout.flush()
+            time.sleep(watch)
 
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")(verb)
+
+
+watched = click.option(
+    "--watch",
+    metavar="SECONDS",
+    type=click.FloatRange(0.1, 3600),
+    help="Repeat the report at this interval, until Ctrl-C or an error; with --json, print one document each time.",
+)
+"""Adds ``--watch`` to a verb that reports."""
