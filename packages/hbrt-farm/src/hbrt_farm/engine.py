@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from hbrt.board.temporary import temporary_directory
 from hbrt.errors import BoardError, WrongUseError
+from hbrt_farm.temporary import temporary_directory
 
 _PREFIX = "hbrt-ray-"
 _LONGEST = 40  # Ray adds 65 bytes to it for its sockets, whose paths can have 107

@@ -21,7 +21,6 @@ from arm_client.client import Board, connect
 from arm_client.errors import HbrtError
 from arm_client.transport import leased_link, remote_link
 from hbrt.board.paths import board_ref
-from hbrt.board.temporary import remove_abandoned
 from hbrt.errors import BoardError, RefusedError
 from hbrt.mailbox.table import ANSWER, Answer, State
 from hbrt.profiles.work import NO_WORK, WORK
@@ -31,6 +30,7 @@ from hbrt.remote import keys as curve_keys
 from hbrt.remote.lease import status_of
 from hbrt.status import Status
 from hbrt_farm.leases.hosted_board import KEYS_PREFIX
+from hbrt_farm.temporary import remove_abandoned
 from tests.limits import PATIENCE_S
 from tests.nursery import Client
 from tests.waiting import until

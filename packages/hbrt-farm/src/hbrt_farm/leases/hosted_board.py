@@ -12,11 +12,11 @@ from hbrt import settings
 from hbrt.board.launch import DaemonConfig, end_private, launch
 from hbrt.board.paths import BoardPaths, private_directory
 from hbrt.board.private_files import open_file
-from hbrt.board.temporary import temporary_directory
 from hbrt.control.ask import ask
 from hbrt.profiles.profile import active, find
 from hbrt.remote.keys import CLIENTS, SERVER
 from hbrt_farm.leases.pools import Pool
+from hbrt_farm.temporary import temporary_directory
 
 LISTEN_SECONDS = 40.0  # the daemon gives up on a relay earlier
 END_SECONDS = 5.0

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dsp_server.gateway.listening import ListenOptions
 from dsp_server.process.event_loop import ended_by_signals
 from dsp_server.process.launch import raise_descriptor_limit, set_title
-from hbrt.board.temporary import remove_abandoned
 from hbrt.borders.printable import LINES, printable
 from hbrt_farm.leases.hosted_board import KEYS_PREFIX
 from hbrt_farm.leases.pools import Pool
 from hbrt_farm.leases.server import LeaseServer, Limits
+from hbrt_farm.temporary import remove_abandoned
 
 
 def serve(options: ListenOptions, pools: list[Pool], limits: Limits, on_running: Callable[[str], None]) -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from hbrt.board.temporary import temporary_directory
+from hbrt_farm.temporary import temporary_directory
 from tests.limits import PATIENCE_S
 
 PREFIX = "hbrt-of-a-test-"
 HOLD = """
 import sys, time
-from hbrt.board.temporary import temporary_directory
+from hbrt_farm.temporary import temporary_directory
 with temporary_directory(sys.argv[1], sys.argv[2]) as path:
     (path / "secret").write_text("s")
     print(path, flush=True)
