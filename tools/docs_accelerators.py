@@ -5,8 +5,8 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable
 
-from benchmarks.accuracy.figures import band_of, figures, judged, spread_of
 from hbrt.accelerators.chips import FAMILIES, FITTED, chips, family_of_chip
+from hbrt.accelerators.figures import band_of, figures, judged, spread_of
 from hbrt.settings import rounded
 from tools.markdown import table
 

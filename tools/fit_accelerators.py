@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from benchmarks.accuracy.figures import WITHIN, Figure, figures
-from benchmarks.accuracy.networks import family_of, layers_of
 from hbrt.accelerators.chips import FAMILIES, FITTED, Family
+from hbrt.accelerators.figures import WITHIN, Figure, figures
+from hbrt.accelerators.networks import family_of, layers_of
 from hbrt.accelerators.time_model import Chip, run_us, times_of, work_of
 
 PEAKS: Final = {

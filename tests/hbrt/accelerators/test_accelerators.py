@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from benchmarks.accuracy.__main__ import main
-from benchmarks.accuracy.dsp import Point
-from benchmarks.accuracy.figures import (
+from arm_client.commands.estimate.accuracy import goals
+from hbrt.accelerators.chips import assumed, chip_named, chips, family_of_chip, run_of
+from hbrt.accelerators.figures import (
     WITHIN,
     Figure,
     Judged,
@@ -22,10 +18,8 @@ from benchmarks.accuracy.figures import (
     spread_of,
     within_90,
 )
-from benchmarks.accuracy.goals import goals
-from benchmarks.accuracy.networks import NETWORKS, layers_of
-from hbrt.accelerators.chips import assumed, chip_named, chips, family_of_chip, run_of
 from hbrt.accelerators.layer import MOVE, Net, Tensor
+from hbrt.accelerators.networks import NETWORKS, layers_of
 from hbrt.accelerators.time_model import Chip, run_us, times_of, work_of
 from tests.each import each
 
@@ -161,23 +155,3 @@ def test_a_band_tells_when_it_is_missed() -> None:
 def test_every_network_can_be_built() -> None:
     for name in NETWORKS:
         assert all(one.output.elements > 0 for one in layers_of(name)), name
-
-
-@pytest.mark.long
-def test_the_model_is_consistent_with_the_published_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HBRT_PROFILE", "rk3588")  # has no DSP: the published times are those of the J5
-    done = CliRunner().invoke(main, ["--json", "--plot", str(tmp_path / "plot.png")])
-    assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
-    assert told["are_met"]
-    assert told["accelerators"]["band"]["rows"] == len(told["accelerators"]["held_out"]) > 50
-    points = told["dsp"]
-    plans = {one["what"]: one for one in points}
-    assert len([name for name in plans if name.startswith("CenterPoint, plan")]) == 6
-    for one in points:
-        assert one["is_met"], one
-    assert plans["CenterPoint, CPU alone, average"]["published_us"] == 119_374
-    call = plans["a FastRPC call"]
-    assert (call["published_us"], call["published_most_us"], call["error"]) == (500, 2000, None)
-    assert Point("a call", 500, 2001, 0, 2000).is_met is False

@@ -1,6 +1,6 @@
-"""The accelerators' part: the published figures that no parameter was fitted to.
+"""The accelerators' part of ``--self-check``: the published figures that no parameter was fitted to.
 
-The tables are in benchmarks/accuracy/published; docs/accuracy.md describes their split and the band.
+The tables are in hbrt/profiles/published; docs/accuracy.md describes their split and the band.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, NamedTuple
 
-from benchmarks.accuracy.figures import Judged, band_of, figures, judged, judged_wide, order_of, spread_of, within_90
 from hbrt.accelerators.chips import chips, family_of_chip, run_of
+from hbrt.accelerators.figures import Judged, band_of, figures, judged, judged_wide, order_of, spread_of, within_90
 from hbrt.cli.tables import Column, Table, number, numbers, time_of_us
 
 LAYERS: Final = 300

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Final
 
-from benchmarks.accuracy import classifiers, transformers, yolo, yolo_later
+from hbrt.accelerators import classifiers, transformers, yolo, yolo_later
 from hbrt.accelerators.layer import Layer, Net
 
 _V5: Final = {"n": (0.33, 0.25), "s": (0.33, 0.5), "m": (0.67, 0.75), "l": (1.0, 1.0), "x": (1.33, 1.25)}

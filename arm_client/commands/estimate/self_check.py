@@ -1,4 +1,4 @@
-"""The vendor's published times of CenterPoint's pre-processing beside the model's.
+"""``hbrt estimate --self-check``: the vendor's published times of CenterPoint's pre-processing beside the model's.
 
 A check of consistency: one profile, no separate factor for any op. Unpublished numbers are assumed here and stated in
 docs/cycles.md: the points per frame, and the CPU's work for each.
@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from arm_client.client import connect
+from arm_client.commands.estimate import accuracy
 from arm_client.commands.estimate.calls import board_of
 from arm_client.nn.pointcloud.config import CENTERPOINT, PillarConfig
-from benchmarks.accuracy import goals as accuracy
 from hbrt.cli.exits import Exit
 from hbrt.cli.report import Report
 from hbrt.cli.tables import Column, Table, in_unit, numbers, unit_of

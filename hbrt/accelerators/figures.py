@@ -14,12 +14,12 @@ from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple
 
-from benchmarks.accuracy.networks import NETWORKS, layers_of
 from hbrt.accelerators.chips import ALIASES, chip_at, chips
 from hbrt.accelerators.layer import Layer
+from hbrt.accelerators.networks import NETWORKS, layers_of
 from hbrt.accelerators.time_model import run_us
 
-FOLDER: Final = Path(__file__).parent / "published"
+FOLDER: Final = Path(__file__).parent.parent / "profiles" / "published"
 WITHIN: Final = 0.9
 """The fraction of held-out rows within a spread."""
 
