@@ -34,10 +34,10 @@ const color = key => `hsl(${[...String(key)].reduce((sum, sign) => (sum * 31 + s
 // Which column each table is sorted by, and in which direction: a click on a heading chooses.
 const sorts = {};
 
-// The value that a number is sorted by; all times in a table have the same unit.
-const SIZES = {KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, min: 60, h: 3600, d: 86400};
+// The value that a number is sorted by, in bytes or seconds where it has a unit.
+const SIZES = {KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, "µs": 1e-6, ms: 1e-3, min: 60, h: 3600, d: 86400};
 function size(text) {
-  const found = /([\d.,]+)\s*(\w*)/.exec(text);
+  const found = /([\d.,]+)\s*([^\s\d]*)/.exec(text);
   return found ? parseFloat(found[1].replaceAll(",", "")) * (SIZES[found[2]] || 1) : -1;
 }
 
