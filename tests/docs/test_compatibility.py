@@ -38,6 +38,7 @@ def mirror(tmp_path: Path) -> tuple[Path, str]:
     return tmp_path, found.stdout.strip()
 
 
+@pytest.mark.long
 def test_each_idl_file_has_its_result(mirror: tuple[Path, str]) -> None:
     folder, commit = mirror
     repository = {"vendor": "X", "name": "author/name", "commit": commit, "check_idl": ["good.idl", "bad.idl"]}
@@ -50,6 +51,7 @@ def test_each_idl_file_has_its_result(mirror: tuple[Path, str]) -> None:
     assert "bad.idl:1" in bad.text
 
 
+@pytest.mark.long
 def test_each_program_has_its_result(mirror: tuple[Path, str]) -> None:
     folder, commit = mirror
     net = {"file": "net.bin", "inputs": [{"shape": [1, 3, 32, 32], "type": "nv12"}], "outputs": [{"shape": [1, 4]}]}

@@ -14,7 +14,6 @@ from dsp_server.hardware.cycles import CycleCounter
 from dsp_server.hardware.descriptors import Idma
 from dsp_server.hardware.tile_manager import XV_MEM_BANK_COLOR_0, XV_MEM_BANK_COLOR_1, TileManager
 from dsp_server.ops.nn import pointcloud_tiles
-from dsp_server.ops.nn.pointcloud import hb_dsp_centerpoint
 from dsp_server.ops.nn.pointcloud_encode import Encoder, encode_pillars, encode_points
 from dsp_server.ops.nn.pointcloud_loops import ENCODE_TO_PLACES, ENCODE_TO_WORDS, TAKE_PLANES, frame, take_plane
 from dsp_server.ops.nn.pointcloud_tiles import Buffers, Rectangle, Work, at_once, run_rectangle, tile_by_tile
@@ -25,7 +24,6 @@ from tests.dsp_server.ops.nn.test_pointcloud import param
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.dsp_server.ops.nn.conftest import FakeDdr
 
 pytestmark = pytest.mark.skipif(numba_module() is None, reason="numba is not installed (extra pointcloud)")
 
@@ -155,13 +153,3 @@ def test_an_op_with_transfers_under_way_goes_by_the_engine() -> None:
     assert arrived == b"abc"  # issued before, so done before: handles follow one another
     assert idma.outstanding == 0
     assert tm.live() == []
-
-
-def test_the_banks_are_given_back_when_a_tile_does_not_fit(ddr: FakeDdr) -> None:
-    ddr.tile_manager = TileManager(64, 64)
-    points = np.zeros((4, 5), np.float32)
-    asked = param(1, count=4, input=ddr.put(points))
-    _, output = ddr.take(48)
-    with pytest.raises(Exception, match="TCM"):
-        hb_dsp_centerpoint(memoryview(bytearray(asked)), output, ddr.tile_manager)
-    assert ddr.tile_manager.live() == []
