@@ -26,6 +26,8 @@ from hbrt.board.forked import end_with
 from hbrt.errors import BoardError
 from hbrt.settings import is_given
 
+_CTRL_C = {signal.SIGINT}
+
 
 class Forks:
     """The process as seen by its client; a context manager.
@@ -41,13 +43,17 @@ class Forks:
         self._folder = tempfile.TemporaryDirectory(prefix="hbrt-forks-")
         # One thread of a library for arithmetic: the same bytes each time, and forks that work.
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
-        self._server = subprocess.Popen(
-            [sys.executable, "-P", "-m", __name__, str(os.getpid()), *self._loaded],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _CTRL_C)
+        try:  # Ctrl-C interrupts this process and a run, and this process then ends that one
+            self._server = subprocess.Popen(
+                [sys.executable, "-P", "-m", __name__, str(os.getpid()), *self._loaded],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env=environment,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -104,6 +110,7 @@ def _serve(loaded: Sequence[str]) -> dict[str, Any] | None:
         server, pid = os.getpid(), os.fork()
         if not pid:
             end_with(server)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _CTRL_C)
             return job
         print(json.dumps(_end_of(pid, job["seconds"], Path(job["output"]))))
     return None

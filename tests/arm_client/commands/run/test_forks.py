@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,6 +47,21 @@ def test_one_that_hangs_is_killed_and_what_it_left_says_nothing_in_the_next(fork
     code, has_timed_out, _ = forks.run(str(left), [], {}, 1.0)
     assert (code, has_timed_out) == (-9, True)
     assert forks.run(str(program), [], {}, PATIENCE_S) == (0, False, "")
+
+
+def test_ctrl_c_interrupts_a_run_and_not_the_process_that_forks(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import os, signal\nprint('runs')\nos.kill(os.getpid(), signal.SIGINT)\nprint('goes on')\n")
+    others = set(psutil.Process().children())
+    with Forks() as forks:
+        (server,) = set(psutil.Process().children()) - others
+        server.send_signal(signal.SIGINT)
+        for _ in range(2):
+            code, has_timed_out, output = forks.run(str(program), [], {}, PATIENCE_S)
+            assert (code, has_timed_out) == (-signal.SIGINT, False)
+            assert "runs\n" in output
+            assert "KeyboardInterrupt\n" in output
+            assert "goes on" not in output
 
 
 def test_a_killed_process_is_a_sentence(tmp_path: Path) -> None:
