@@ -13,10 +13,11 @@ from click.shell_completion import CompletionItem
 from arm_client.commands.run.board import INLINE, MODES, board_to_trace, mode_of, running_board, running_here
 from arm_client.commands.run.defects import GROUP, all_defects, judge, kinds_of, watching
 from arm_client.commands.run.files import default_output, file_option, options_of, prepare_output
+from arm_client.commands.run.forks import Forks
 from arm_client.commands.run.pictures import contact_sheet, extras_of, missing_for, need, take_pictures
 from arm_client.commands.run.program import RunCommand, is_program, run_program
 from arm_client.commands.run.record import compare_routes, record_into, recorded, route_by, run_by_seed
-from arm_client.commands.run.samples import Outcome, chosen, groups, run_sample, samples_of, summary_of
+from arm_client.commands.run.samples import LOADED, Outcome, chosen, groups, run_sample, samples_of, summary_of
 from arm_client.commands.run.traced import traced_run
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.exits import Exit
@@ -251,9 +252,9 @@ def _run_samples(
             prepare_output(output)
         limits = {} if was_given("timeout") else LONG_SECONDS
         outcomes: list[Outcome] = []
-        with progress(len(samples), group) as show:
+        with Forks(*LOADED) as forks, progress(len(samples), group) as show:
             for name, file in samples.items():
-                outcomes.append(run_sample(name, file, directory, limits.get(name, timeout), options, mode))
+                outcomes.append(run_sample(forks, name, file, directory, limits.get(name, timeout), options, mode))
                 show(len(outcomes))
     document: dict[str, Any] = {
         "group": group,

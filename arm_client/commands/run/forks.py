@@ -18,15 +18,28 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Self, cast
+from typing import IO, Any, NamedTuple, Self, cast
 
-from arm_client.commands.run.samples import Ended
 from hbrt.blocking import install
 from hbrt.board.forked import end_with
 from hbrt.errors import BoardError
 from hbrt.settings import is_given
 
 _CTRL_C = {signal.SIGINT}
+
+
+class Ended(NamedTuple):
+    """A process that has ended.
+
+    Attributes:
+        code: Its exit code, negative for a signal.
+        has_timed_out: Whether it was killed at its time limit.
+        output: Its standard output and error.
+    """
+
+    code: int
+    has_timed_out: bool
+    output: str
 
 
 class Forks:
@@ -62,7 +75,13 @@ class Forks:
         self._folder.cleanup()
 
     def run(
-        self, program: str, arguments: Sequence[str], settings: Mapping[str, str], seconds: float, function: str = ""
+        self,
+        program: str,
+        arguments: Sequence[str],
+        settings: Mapping[str, str],
+        seconds: float,
+        function: str = "",
+        runner: str = "",
     ) -> Ended:
         """Run a program once.
 
@@ -72,6 +91,7 @@ class Forks:
             settings: Environment variables, in addition to those at the process's start.
             seconds: How long it may take; it is killed then.
             function: The function to call in a Python file; empty to run the file as a program.
+            runner: Name of a module whose ``main()`` runs the program and returns the exit code; empty for none.
 
         Raises:
             BoardError: the process that forks has ended.
@@ -85,6 +105,7 @@ class Forks:
             "seconds": seconds,
             "output": str(output),
             "function": function,
+            "runner": runner,
         }
         questions, answers = cast("IO[str]", self._server.stdin), cast("IO[str]", self._server.stdout)
         try:
@@ -156,7 +177,9 @@ if __name__ == "__main__":
     mine = _serve(sys.argv[2:])
     if mine is not None:
         _be(mine)
-        if mine["function"]:
+        if mine["runner"]:
+            sys.exit(importlib.import_module(mine["runner"]).main())
+        elif mine["function"]:
             runpy.run_path(mine["program"])[mine["function"]]()
         else:
             runpy.run_path(mine["program"], run_name="__main__")

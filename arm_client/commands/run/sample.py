@@ -1,7 +1,7 @@
-"""Run one sample program and report its result: ``python -m arm_client.commands.run.sample FILE FD OPTIONS``.
+"""Run one sample program and report its result; ``sys.argv`` is ``FILE ANSWER OPTIONS``.
 
 Each sample has its own process, so that a crash fails that sample alone. Its output goes to the usual streams. The
-values of its calls and the comparison of its result go to the descriptor, as JSON. OPTIONS is a JSON object: arguments
+values of its calls and the comparison of its result go to the file ANSWER, as JSON. OPTIONS is a JSON object: arguments
 of ``main()`` by name; those that ``main()`` does not have are ignored.
 
 The output of a program with ``REPORTS = True`` is shown, as is that of a program with models.
@@ -35,20 +35,18 @@ _CALL_FAILED = re.compile(r"hb\w+ returned (-?[0-9]+):")
 
 
 def main() -> int:
-    """Run ``FILE`` with the ``OPTIONS`` that it takes, write to ``FD``."""
-    file, fd, options = Path(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
-    os.set_inheritable(fd, False)
+    """Run ``FILE`` with the ``OPTIONS`` that it takes, write to ``ANSWER``; return the exit code."""
+    file, where, options = Path(sys.argv[0]), Path(sys.argv[1]), json.loads(sys.argv[2])
     sys.argv = [str(file)]
-    sys.path.insert(0, str(file.parent))  # as when Python runs it
     calls = Calls()
     try:
         calls.watch(file.read_text(encoding="utf-8"))
         answer = _run(file, options, calls)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a sample raises
         os.environ["HBRT_CHECK"] = "tell"  # it fails for this error, whatever it leaves behind
-        _hand_over(fd, calls.document() | _status_in(error) | {"problem": _print(error)})
+        _hand_over(where, calls.document() | _status_in(error) | {"problem": _print(error)})
         return 1
-    _hand_over(fd, answer)
+    _hand_over(where, answer)
     return 0
 
 
@@ -92,8 +90,8 @@ def _print(error: BaseException) -> str:
     return "".join(traceback.format_exception_only(error)).rstrip().rpartition("\n")[2]
 
 
-def _hand_over(fd: int, result: Any) -> None:
-    with os.fdopen(fd, "w", encoding="utf-8") as out:
+def _hand_over(where: Path, result: Any) -> None:
+    with where.open("w", encoding="utf-8") as out:
         json.dump(result, out, default=float)  # numpy's numbers are no JSON
 
 
@@ -105,7 +103,3 @@ def _status_in(error: BaseException) -> dict[str, int]:
         return {"status": error.status}
     said = _CALL_FAILED.match(str(error))
     return {"status": int(said[1])} if said else {}
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,8 +6,6 @@ import ast
 import json
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -17,12 +15,15 @@ from typing import Any, NamedTuple
 
 import click
 
+from arm_client.commands.run.forks import Forks
 from arm_client.commands.run.program import failing
 from hbrt import settings
 from hbrt.samples_dir import samples_dir
 
 # Samples that a group has from another one, as the vendor's script of the group has them.
 _FROM_OTHERS = {"nn": {"digits": "dnn"}}
+_RUNNER = "arm_client.commands.run.sample"
+LOADED = ("numpy", "arm_client.client", "arm_client.sample", _RUNNER)
 # Fields of every sample's record; None for an unknown value.
 _FIELDS = ("op", "command", "core", "status", "max_error", "host_time_us", "modelled_us", "output_file")
 
@@ -141,6 +142,7 @@ def arguments_of(file: Path) -> list[str]:
 
 
 def run_sample(
+    forks: Forks,
     name: str,
     file: Path,
     board: str,
@@ -151,6 +153,7 @@ def run_sample(
     """Run a sample in its own process, on a board that is running.
 
     Args:
+        forks: Runs it; should have loaded LOADED.
         name: For the reader.
         file: The program.
         board: Directory of the board; empty for a private board, with the sample as its core.
@@ -158,21 +161,11 @@ def run_sample(
         options: Arguments of its ``main()``, by name; unknown ones are dropped.
         mode: HB_DSP_RPC_MODE of the process: "direct" or "relay".
     """
-    read, write = os.pipe()
     ours = {"HBRT_BOARD": board, "HBRT_AUTOSTART": "0", "HB_DSP_RPC_MODE": mode} if board else {}
-    # A sample's numpy computes in one thread, as it is compared with one core of a board.
-    ours["OPENBLAS_NUM_THREADS"] = os.environ.get("OPENBLAS_NUM_THREADS", "1")
     ours["HBRT_CHECK"] = failing(settings.words("HBRT_CHECK"))
-    environment = {**os.environ, **ours}
-    with os.fdopen(read, "rb") as answer:
-        try:
-            module = [sys.executable, "-P", "-m", "arm_client.commands.run.sample"]
-            given = [str(file), str(write), json.dumps(options or {})]
-            ended = _ended([*module, *given], environment, timeout_s, write)
-        finally:
-            os.close(write)
-        os.set_blocking(answer.fileno(), False)
-        raw = answer.read() or b""
+    with tempfile.NamedTemporaryFile() as answer:
+        ended = forks.run(str(file), [answer.name, json.dumps(options or {})], ours, timeout_s, runner=_RUNNER)
+        raw = answer.read()
     result = _parsed(raw)
     own = result.pop("problem", "")  # the findings at its end come after it
     problem = own or _problem(result, ended.code, ended.output)
@@ -212,36 +205,3 @@ def _problem(result: dict[str, Any], exit_code: int, output: str) -> str:
     if not result.get("passed"):
         return f"The largest error, {result.get('max_error')}, is above the sample's tolerance."
     return ""
-
-
-class Ended(NamedTuple):
-    """A process that has ended.
-
-    Attributes:
-        code: Its exit code, negative for a signal.
-        has_timed_out: Whether it was killed at its time limit.
-        output: Its standard output and error.
-    """
-
-    code: int
-    has_timed_out: bool
-    output: str
-
-
-def _ended(command: list[str], environment: dict[str, str], timeout_s: float, fd: int) -> Ended:
-    """Run a command that inherits a descriptor; it is ended when it takes longer than ``timeout_s``."""
-    has_timed_out = False
-    # A file for its output: children that it leaves behind may hold a pipe open.
-    with tempfile.TemporaryFile() as printed:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, env=environment, pass_fds=[fd]
-        )
-        try:
-            process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            has_timed_out = True
-        finally:
-            process.kill()
-            process.wait()
-        printed.seek(0)
-        return Ended(process.returncode, has_timed_out, printed.read().decode("utf-8", "replace"))

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,8 @@ import psutil
 import pytest
 
 from arm_client.commands.run.board import mode_of
-from arm_client.commands.run.samples import chosen, run_sample, samples_of, summary_of
+from arm_client.commands.run.forks import Forks
+from arm_client.commands.run.samples import LOADED, chosen, run_sample, samples_of, summary_of
 from hbrt import samples_dir as samples
 from hbrt.board.paths import BoardPaths
 from hbrt.status import Status
@@ -337,6 +339,12 @@ def test_a_private_board_that_does_not_start_is_said_once(shell: Shell) -> None:
     assert answer.stderr.count("ZeroDivisionError: division by zero") == 1
 
 
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    with Forks(*LOADED) as made:
+        yield made
+
+
 CALLER_ERROR = "arm_client.errors.CallerError: no [-9]"
 
 
@@ -354,10 +362,12 @@ CALLER_ERROR = "arm_client.errors.CallerError: no [-9]"
         ("def main():\n    while True: pass", "It was killed at the time limit of 0.5 s.", None),
     ],
 )
-def test_what_becomes_of_a_sample_is_told_apart(tmp_path: Path, text: str, problem: str, status: int | None) -> None:
+def test_what_becomes_of_a_sample_is_told_apart(
+    forks: Forks, tmp_path: Path, text: str, problem: str, status: int | None
+) -> None:
     file = tmp_path / "sample.py"
     file.write_text(text + "\n")
-    outcome = run_sample("sample", file, str(tmp_path), 0.5 if "while True" in text else 30.0)
+    outcome = run_sample(forks, "sample", file, str(tmp_path), 0.5 if "while True" in text else 30.0)
     assert outcome.problem.removeprefix(str(tmp_path) + os.sep) == problem
     assert outcome.has_passed is not bool(problem)
     assert outcome.has_timed_out is ("while True" in text)
@@ -370,17 +380,17 @@ def test_what_becomes_of_a_sample_is_told_apart(tmp_path: Path, text: str, probl
 
 
 @pytest.mark.parametrize(("result", "error"), [("LOGITS * 0", 1), ("LOGITS[1:]", float("inf"))])
-def test_a_result_is_held_to_its_reference(tmp_path: Path, result: str, error: float) -> None:
+def test_a_result_is_held_to_its_reference(forks: Forks, tmp_path: Path, result: str, error: float) -> None:
     (tmp_path / "nn").mkdir()
     file = tmp_path / "nn" / "softmax.py"
     file.write_text(f"import numpy as np\nLOGITS = np.float32([[0, 99], [0, 99]])\ndef main(): return {result}\n")
-    outcome = run_sample("softmax", file, str(tmp_path), 30.0)
+    outcome = run_sample(forks, "softmax", file, str(tmp_path), 30.0)
     assert outcome.result["max_error"] == pytest.approx(error)
     assert outcome.problem == f"The largest error, {outcome.result['max_error']}, is above the sample's tolerance."
 
 
 def test_calls_are_seen_from_outside_and_the_fastest_run_is_the_one_that_counts(
-    dsp_board: Board, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    forks: Forks, dsp_board: Board, tmp_path: Path
 ) -> None:
     file = tmp_path / "sample.py"
     file.write_text(
@@ -398,7 +408,7 @@ def test_calls_are_seen_from_outside_and_the_fastest_run_is_the_one_that_counts(
         "    assert hb.hbSysFreeMem(mem) == 0\n"
         "    print('run', runs)\n"
     )
-    outcome = run_sample("sample", file, str(dsp_board.path), 30.0)
+    outcome = run_sample(forks, "sample", file, str(dsp_board.path), 30.0)
     assert (outcome.problem, outcome.output) == ("", "run 1\n")
     known = {key: outcome.result[key] for key in ("command", "core", "status")}
     assert known == {"command": HB_DSP_RPC_CMD_PING, "core": HB_DSP_CORE_1, "status": 0}
@@ -426,10 +436,10 @@ def test_without_the_libraries_of_models_the_nn_group_runs_without_the_model(she
     assert "0 of 5 passed" in answer.stdout
 
 
-def test_what_a_sample_prints_does_not_mix_with_its_result(tmp_path: Path) -> None:
+def test_what_a_sample_prints_does_not_mix_with_its_result(forks: Forks, tmp_path: Path) -> None:
     file = tmp_path / "sample.py"
     file.write_text("import sys\nprint('hello')\nprint('there', file=sys.stderr)\ndef main(): return 7\n")
-    outcome = run_sample("sample", file, str(tmp_path), 30.0)
+    outcome = run_sample(forks, "sample", file, str(tmp_path), 30.0)
     assert outcome.has_passed
     assert sorted(outcome.output.split()) == ["hello", "there"]
 
