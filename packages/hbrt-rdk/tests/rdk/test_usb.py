@@ -45,4 +45,4 @@ def test_a_camera_without_pictures_does_not_open(
         assert not camera.open("/dev/video77")
         assert not camera.isOpened()
         assert camera.read() == (False, None)
-        assert f"HBRT_CAMERA={name} holds no picture." in capfd.readouterr().err
+        assert f"HBRT_CAMERA={name} contains no picture." in capfd.readouterr().err

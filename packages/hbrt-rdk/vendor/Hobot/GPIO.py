@@ -18,7 +18,7 @@ OUT, IN, HARD_PWM, UNKNOWN = 0, 1, 43, -1
 PUD_OFF, PUD_DOWN, PUD_UP = 20, 21, 22
 RISING, FALLING, BOTH = 31, 32, 33
 
-_POWER = {1, 2, 4, 6, 9, 14, 17, 20, 25, 30, 34, 39}  # and ground, of BOARD
+_POWER = {1, 2, 4, 6, 9, 14, 17, 20, 25, 30, 34, 39}  # and ground, in BOARD numbering
 _CHANNELS = {BOARD: set(range(1, 41)) - _POWER, BCM: set(range(28))}
 
 Channel = int | str
@@ -35,7 +35,7 @@ _pins: dict[Channel, _Pin] = {}
 _modes: list[int] = []
 _warnings = [True]
 
-sys.stderr.write("Hobot.GPIO: pins are variables here, and nothing is connected to them.\n")
+sys.stderr.write("Hobot.GPIO: pins are only variables here; nothing is connected to them.\n")
 
 
 def setmode(mode: int) -> None:
@@ -70,7 +70,7 @@ def setup(
     """Make channels inputs (IN) or outputs (OUT), with their first levels.
 
     Raises:
-        RuntimeError: no mode was set. ValueError: unknown channel or direction.
+        RuntimeError: no mode is set. ValueError: unknown channel or direction.
     """
     if direction not in {IN, OUT}:
         raise ValueError(f"Invalid direction {direction}: must be IN or OUT.")
@@ -98,13 +98,13 @@ def input(channel: Channel) -> int:
     """The level of a channel.
 
     Raises:
-        RuntimeError: the channel was not set up.
+        RuntimeError: the channel is not set up.
     """
     return _pin(_checked(channel)[0]).level
 
 
 def gpio_function(channel: Channel) -> int:
-    """What a channel is: IN, OUT, HARD_PWM or UNKNOWN."""
+    """The function of a channel: IN, OUT, HARD_PWM or UNKNOWN."""
     (one,) = _checked(channel)
     return _pins[one].direction if one in _pins else UNKNOWN
 
@@ -136,13 +136,13 @@ def add_event_detect(
 
 
 def add_event_callback(channel: Channel, callback: Callable[[Channel], object]) -> None:
-    """As ``add_event_detect``."""
+    """Like ``add_event_detect``."""
     del callback
     _pin(_checked(channel)[0], IN)
 
 
 def remove_event_detect(channel: Channel, timeout: float = 0.5) -> None:
-    """Stop the detection that ``add_event_detect`` started."""
+    """Stop the detection started by ``add_event_detect``."""
     del timeout
     _checked(channel)
 
@@ -156,7 +156,7 @@ def event_detected(channel: Channel) -> bool:
 def wait_for_edge(
     channel: Channel, edge: int, bouncetime: int | None = None, timeout: float | None = None
 ) -> Channel | None:
-    """Wait for an edge of an input, for ``timeout`` milliseconds, or forever without a timeout. None: none came.
+    """Wait for an edge of an input, for ``timeout`` milliseconds, or forever without one. None: there was no edge.
 
     Raises:
         RuntimeError: the channel is not an input. ValueError: unknown edge.
@@ -170,14 +170,14 @@ def wait_for_edge(
 
 
 class PWM:
-    """A channel that pulses.
+    """A channel with pulse-width modulation.
 
     Args:
         channel: Its number.
-        frequency_hz: Pulses a second.
+        frequency_hz: Pulses per second.
 
     Raises:
-        RuntimeError: no mode was set. ValueError: unknown channel, or the frequency is not positive.
+        RuntimeError: no mode is set. ValueError: unknown channel, or the frequency is not positive.
     """
 
     def __init__(self, channel: Channel, frequency_hz: float) -> None:
@@ -186,20 +186,20 @@ class PWM:
         _pins[one] = _Pin(HARD_PWM, LOW)
 
     def start(self, duty_cycle_percent: float) -> None:
-        """Begin, high for this share of the time."""
+        """Start, with the level high for this share of the time."""
         self.ChangeDutyCycle(duty_cycle_percent)
 
     def ChangeDutyCycle(self, duty_cycle_percent: float) -> None:
         """Change the share of the time, 0 to 100 percent.
 
         Raises:
-            ValueError: it is not between them.
+            ValueError: it is out of range.
         """
         if not 0 <= duty_cycle_percent <= 100:
             raise ValueError(f"Invalid duty cycle {duty_cycle_percent}: must be 0 to 100 percent.")
 
     def ChangeFrequency(self, frequency_hz: float) -> None:
-        """Change the pulses a second.
+        """Change the number of pulses per second.
 
         Raises:
             ValueError: not positive.
@@ -225,7 +225,7 @@ def _checked(channels: Channels) -> list[Channel]:
 def _levels(values: int | Sequence[int], count: int) -> list[int]:
     levels = [values] * count if isinstance(values, int) else list(values)
     if len(levels) != count:
-        raise ValueError(f"{len(levels)} values are given for {count} channels.")
+        raise ValueError(f"got {len(levels)} values for {count} channels.")
     return [HIGH if level else LOW for level in levels]
 
 

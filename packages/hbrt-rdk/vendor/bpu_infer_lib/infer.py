@@ -25,8 +25,8 @@ class InferTensor:
 
     Attributes:
         name: As in the model.
-        properties: ``tensorLayout`` and ``tensorType`` in the vendor's words, ``validShape``, ``alignedShape``.
-        data: Stored values: of an output after ``get_output``.
+        properties: ``tensorLayout`` and ``tensorType`` as the vendor names them, ``validShape``, ``alignedShape``.
+        data: Stored values; for an output, after ``get_output``.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Infer:
         self.outputs: list[InferTensor] = []
 
     def load_model(self, model_path: str) -> bool:
-        """Load the first model of a file; False, with the reason on standard error, when it cannot."""
+        """Load the first model of a file; returns False, with the reason on standard error, if that fails."""
         try:
             self._model = load(model_path)[0]
         except HbrtError as error:
@@ -81,23 +81,23 @@ class Infer:
         return True
 
     def read_numpy_arr_float32(self, values: NDArray[Any], index: int) -> bool:
-        """As ``read_input``, of numbers that become float32."""
+        """Like ``read_input``, for numbers that become float32."""
         return self.read_input(np.asarray(values, np.float32), index)
 
     def read_numpy_arr_int32(self, values: NDArray[Any], index: int) -> bool:
-        """As ``read_input``, of numbers that become int32."""
+        """Like ``read_input``, for numbers that become int32."""
         return self.read_input(np.asarray(values, np.int32), index)
 
     def read_numpy_arr_uint8(self, values: NDArray[Any], index: int) -> bool:
-        """As ``read_input``, of numbers that become uint8."""
+        """Like ``read_input``, for numbers that become uint8."""
         return self.read_input(np.asarray(values, np.uint8), index)
 
     def read_numpy_arr_int8(self, values: NDArray[Any], index: int) -> bool:
-        """As ``read_input``, of numbers that become int8."""
+        """Like ``read_input``, for numbers that become int8."""
         return self.read_input(np.asarray(values, np.int8), index)
 
     def read_img_to_nv12(self, img_path: str, index: int) -> bool:
-        """Read a picture's file, resize it to the input and make NV12 of it.
+        """Read a picture file, resize it to the input and convert it to NV12.
 
         Raises:
             FileNotFoundError: the file cannot be read as a picture. ValueError: the index is out of range.
@@ -122,7 +122,7 @@ class Infer:
         return True
 
     def get_output(self) -> bool:
-        """Have the outputs' arrays in ``outputs[i].data``."""
+        """Put the outputs' arrays into ``outputs[i].data``."""
         for shown, result in zip(self.outputs, self._results, strict=False):
             shown.data = result.buffer
             self._show(f"output {result.name}: {result.buffer.dtype} {result.buffer.shape}")
@@ -132,7 +132,7 @@ class Infer:
         """An output's numbers as one row of float32, dequantized.
 
         Args:
-            index: Of the output.
+            index: Index of the output.
             size: Number of outputs, from the first; None for all.
 
         Raises:
@@ -144,7 +144,7 @@ class Infer:
         return row if size is None else row[:size]
 
     def get_infer_res(self, index: int, size: int | None = None) -> NDArray[np.float32]:
-        """As ``get_infer_res_np_float32``."""
+        """Like ``get_infer_res_np_float32``."""
         return self.get_infer_res_np_float32(index, size)
 
     def _input(self, index: int) -> Tensor:

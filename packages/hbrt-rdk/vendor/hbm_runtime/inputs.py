@@ -1,4 +1,4 @@
-"""The inputs and outputs of a model as hbm_runtime has them: of an S board NV12 pictures are two inputs, Y and UV."""
+"""The inputs and outputs of a model in hbm_runtime's form: for an S board, an NV12 picture is two inputs, Y and UV."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Shown:
 
     Attributes:
         name: As programs use it.
-        shape: Sizes, -1 where the data decides.
-        dtype: Of the arrays, as numpy names it.
-        stride: Bytes between neighbors along each dimension; -1 where the caller decides.
-        is_picture: It takes the bytes of a picture in any shape.
+        shape: Sizes, -1 if the data decides.
+        dtype: Type of the arrays, with numpy's name.
+        stride: Bytes between neighbors along each dimension; -1 if the caller decides.
+        is_picture: Whether it takes a picture's bytes in any shape.
         quant: How it is quantized.
     """
 
@@ -52,10 +52,10 @@ class Shown:
         return _TYPES[self.dtype]
 
     def checked(self, value: object) -> NDArray[np.generic]:
-        """The array, in one piece.
+        """The array, contiguous.
 
         Raises:
-            ValueError: of another type or shape.
+            ValueError: the type or shape differs.
         """
         array = np.ascontiguousarray(value)
         if array.dtype.name != self.dtype:
@@ -73,7 +73,7 @@ def shown_inputs(model: Model, *, has_planes: bool) -> list[Shown]:
 
     Args:
         model: The model.
-        has_planes: NV12 pictures are two inputs, as the S series has them.
+        has_planes: Whether NV12 pictures are two inputs, as in the S series.
     """
     rows = []
     for tensor in model.inputs:
@@ -90,7 +90,7 @@ def shown_outputs(model: Model) -> list[Shown]:
 
 
 def fed(model: Model, arrays: list[NDArray[np.generic]], *, has_planes: bool) -> list[NDArray[np.generic]]:
-    """Arrays of ``shown_inputs`` as the model takes them: Y and UV become one picture."""
+    """Convert arrays for ``shown_inputs`` to the model's form: Y and UV become one picture."""
     left = iter(arrays)
     feeds: list[NDArray[np.generic]] = []
     for tensor in model.inputs:

@@ -1,4 +1,4 @@
-"""HB_HBMRuntime: models by name, on arrays by name.
+"""HB_HBMRuntime: models by name, and their arrays by name.
 
 Source: RDK S documentation, 4.1 Python interface, https://github.com/D-Robotics/rdk_s_doc
 """
@@ -33,7 +33,7 @@ class HB_HBMRuntime:
         model_file: A model's file, or several.
 
     Raises:
-        HbrtError: a file cannot be read, or is not a model that the runtime supports; says why.
+        HbrtError: a file cannot be read, or is not a model that the runtime supports; the message says why.
     """
 
     version = "1.0.0"
@@ -105,12 +105,12 @@ class HB_HBMRuntime:
 
     @property
     def input_shapes(self) -> dict[str, dict[str, list[int]]]:
-        """Shapes of the inputs, -1 where the data decides."""
+        """Shapes of the inputs, -1 if the data decides."""
         return _by_name(self._inputs, lambda row: list(row.shape))
 
     @property
     def output_shapes(self) -> dict[str, dict[str, list[int]]]:
-        """Shapes of the outputs, -1 where the data decides."""
+        """Shapes of the outputs, -1 if the data decides."""
         return _by_name(self._outputs, lambda row: list(row.shape))
 
     @property
@@ -135,7 +135,7 @@ class HB_HBMRuntime:
 
     @property
     def input_strides(self) -> dict[str, dict[str, list[int]]]:
-        """Bytes between neighbors along each dimension of the inputs, -1 where the caller decides."""
+        """Bytes between neighbors along each dimension of the inputs, -1 if the caller decides."""
         return _by_name(self._inputs, lambda row: list(row.stride))
 
     @property
@@ -181,17 +181,17 @@ class HB_HBMRuntime:
 
         Args:
             input_tensor: An array, for a model with one input; input -> array; or model -> input -> array.
-            model_name: Which model; may be left out for one, and for the last form.
-            priority: As of ``set_scheduling_params``, for this run.
-            bpu_cores: As ``priority``.
-            custom_id: As ``priority``.
-            device_id: As ``priority``.
+            model_name: Which model; optional if there is only one, and for the last form.
+            priority: As for ``set_scheduling_params``, for this run.
+            bpu_cores: Like ``priority``.
+            custom_id: Like ``priority``.
+            device_id: Like ``priority``.
 
         Returns:
             Model -> output -> array.
 
         Raises:
-            ValueError: a model or input is missing or unknown, an array does not fit. HbrtError: the task failed.
+            ValueError: a model or input is missing or unknown, or an array does not fit. HbrtError: the task failed.
         """
         feeds = self._feeds(input_tensor, model_name)
         schedules = self._scheduled(priority, bpu_cores, custom_id, device_id)
@@ -247,7 +247,7 @@ class HB_HBMRuntime:
         custom_id: Mapping[str, int] | None,
         device_id: Mapping[str, int] | None,
     ) -> dict[str, SchedParam]:
-        """The schedules, with these values replacing the ones that were set."""
+        """The schedules, with these values replacing those set before."""
         schedules = self.sched_params
         for name, value in (priority or {}).items():
             if not 0 <= value <= np.iinfo(np.uint8).max:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 
 class hbDNNDataType(Enum):
-    """Types of tensors, as the S series numbers them."""
+    """Types of tensors, numbered as in the S series."""
 
     S4 = 0
     U4 = 1
@@ -34,7 +34,7 @@ class hbDNNDataType(Enum):
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """What numpy calls it."""
+        """Its numpy type."""
         kinds = {"S": "int", "U": "uint", "F": "float", "B": "bool"}
         return np.dtype("bool" if self is hbDNNDataType.BOOL8 else f"{kinds[self.name[0]]}{self.name[1:]}")
 
@@ -54,7 +54,7 @@ class QuantParams:
         scale: (n,) float32; empty for NONE.
         zero_point: (n,) int32; empty for NONE.
         quant_type: NONE or SCALE.
-        axis: The dimension that n counts; meaningless when n is 1.
+        axis: The dimension along which n counts; meaningless if n is 1.
     """
 
     scale: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
@@ -71,7 +71,7 @@ class SchedParam:
         priority: 0..255, larger first.
         customId: Order within one priority; smaller runs first.
         bpu_cores: Numbers of cores from 0; [-1] for any.
-        deviceId: Always the device of the one board.
+        deviceId: Always that of the board's only device.
     """
 
     priority: int = 0

@@ -1,4 +1,4 @@
-"""/usr/lib/libpostprocess.so of RDK boards, opened by programs with ctypes: boxes and classes of outputs, as JSON.
+"""/usr/lib/libpostprocess.so of RDK boards, opened by programs with ctypes: boxes and classes from outputs, as JSON.
 
 On a machine without that file, a program gets this module instead. Each network has a ``...doProcess`` for
 the outputs of one scale, and a ``...PostProcess`` that returns all results since its last call.
@@ -36,14 +36,14 @@ _COCO = [
     broccoli, carrot, hot dog, pizza, donut, cake, chair, couch, potted plant, bed, dining table, toilet, tv,
     laptop, mouse, remote, keyboard, cell phone, microwave, oven, toaster, sink, refrigerator, book, clock, vase,
     scissors, teddy bear, hair drier, toothbrush
-    """.split(",")  # noqa: SIM905 - a name a line would be a hundred lines
+    """.split(",")  # noqa: SIM905 - one name per line would be a hundred lines
 ]
 _VOC = [
     name.strip()
     for name in """
     aeroplane, bicycle, bird, boat, bottle, bus, car, cat, chair, cow, diningtable, dog, horse, motorbike, person,
     pottedplant, sheep, sofa, train, tvmonitor
-    """.split(",")  # noqa: SIM905 - a name a line would be a hundred lines
+    """.split(",")  # noqa: SIM905 - one name per line would be a hundred lines
 ]
 _YOLOV5 = ((10, 13, 16, 30, 33, 23), (30, 61, 62, 45, 59, 119), (116, 90, 156, 198, 373, 326))
 _YOLOV3 = (
@@ -84,7 +84,7 @@ class _Found:
             self.rows.append(np.column_stack([boxes, scores, classes]))
 
     def taken(self) -> Real:
-        """All rows (n, 6), the best first; they are forgotten."""
+        """All rows (n, 6), the best first; they are then forgotten."""
         with self.lock:
             rows, self.rows = self.rows, []
         every = np.concatenate(rows) if rows else np.empty((0, 6))
@@ -172,8 +172,8 @@ def _real(tensor: Any, *, has_planes: bool = False, stored: type[np.generic] = n
     """The numbers of a tensor (H, W, C), dequantized, and whether they were quantized.
 
     Args:
-        tensor: Its shape, and the kind and the scales of its numbers, are checked.
-        has_planes: It is (C, H, W).
+        tensor: The tensor; its shape, and the kind and the scales of its numbers, are checked.
+        has_planes: Whether it is (C, H, W).
         stored: Type of quantized numbers.
     """
     told = _behind(tensor, hbDNNTensor)
@@ -225,7 +225,7 @@ def _classes(found: _Found, info: Any) -> bytes:
 
 
 def _to_picture(boxes: Real, told: _Info) -> tuple[Real, NDArray[np.bool_]]:
-    """Boxes (n, 4) of the model's input as ones of the picture, inside it, and which of them are boxes at all."""
+    """Convert boxes (n, 4) of the model's input to the picture, clipped, and return which of them are valid boxes."""
     ratio = np.array([told.width / told.ori_width, told.height / told.ori_height])
     if told.is_pad_resize:
         ratio[:] = ratio.min()
@@ -239,7 +239,7 @@ def _to_picture(boxes: Real, told: _Info) -> tuple[Real, NDArray[np.bool_]]:
 
 def _yolo(found: _Found, tensor: Any, info: Any, anchors: Any, decode: Callable[..., Real]) -> None:
     told = _info(info)
-    values = _real(tensor, has_planes=bool(_shape(tensor)[-1] % 3))[0]  # three anchors' numbers in a row
+    values = _real(tensor, has_planes=bool(_shape(tensor)[-1] % 3))[0]  # three anchors' numbers per row
     height, width, _ = values.shape
     cells = values.reshape(height, width, 3, -1)
     classes = cells[..., 5:].argmax(axis=-1)
@@ -395,7 +395,7 @@ def _peaks(found: _Found, scores: Real, sizes: Any, offsets: Any, told: _Info) -
 
 
 def _suppressed(rows: Real, told: _Info, most: int | None = None) -> Real:
-    """The rows that are left after non-maximum suppression per class, best first."""
+    """The rows left after non-maximum suppression per class, best first."""
     left = rows[:most]
     kept: list[Real] = []
     while len(left) and len(kept) < told.nms_top_k:

@@ -14,7 +14,7 @@ from hobot_vio.pictures import DEFAULT_SIZE, Picture
 
 __all__ = ["Camera", "Decoder", "Display", "Encoder", "bind", "unbind"]
 
-_ROTATE_CROP = 4  # of hobot_vio; it scales alone where no crop or turn is given
+_ROTATE_CROP = 4  # from hobot_vio; it only scales if no crop or rotation is given
 
 
 class Camera:
@@ -52,7 +52,7 @@ class Camera:
         return self._camera.get_img(module, width, height)
 
     def send_frame(self, img: bytes) -> int:
-        """Give the scaler a frame in NV12, of its input's size. Returns 0 or -1."""
+        """Pass the scaler an NV12 frame of its input's size. Returns 0 or -1."""
         return self._camera.set_img(img)
 
     def close(self) -> None:
@@ -64,7 +64,7 @@ class Camera:
         return self._camera.frame()
 
     def take(self, source: Any) -> None:
-        """Have the frames of another, or no longer."""
+        """Start or stop receiving another object's frames."""
         self._camera.take(source)
 
 
@@ -79,7 +79,7 @@ class Encoder:
         return self._encoder.encode(0, encode_type, size[0], size[1], bits)
 
     def send_frame(self, img: bytes) -> int:
-        """Encode a frame in NV12. Returns 0 or -1."""
+        """Encode an NV12 frame. Returns 0 or -1."""
         return self._encoder.encode_file(img)
 
     def get_frame(self) -> bytes | None:
@@ -91,7 +91,7 @@ class Encoder:
         return self._encoder.close()
 
     def take(self, source: Any) -> None:
-        """Have the frames of another, or no longer."""
+        """Start or stop receiving another object's frames."""
         self._encoder.take(source)
 
 
@@ -102,11 +102,11 @@ class Decoder:
         self._decoder = libsrcampy.Decoder()
 
     def decode(self, decode_type: int, size: Sequence[int] = DEFAULT_SIZE, file: str = "") -> list[int]:
-        """Begin, with a stream's file, or with "" for ``send_frame``: [0, number of frames of the file], or [-1, 0]."""
+        """Start with a stream file, or with "" for ``send_frame``: [0, number of frames in the file], or [-1, 0]."""
         return self._decoder.decode(file, 0, decode_type, size[0], size[1])
 
     def send_frame(self, img: bytes, chn: int = 0, eos: int = 0) -> int:
-        """Give the next part of the stream; eos is 1 with the last. Returns 0 or -1."""
+        """Pass the next part of the stream; eos is 1 for the last one. Returns 0 or -1."""
         return self._decoder.set_img(img, chn, eos)
 
     def get_frame(self) -> bytes | None:
@@ -132,11 +132,11 @@ class Display:
         self._display = libsrcampy.Display()
 
     def display(self, size: int | Sequence[int] = DEFAULT_SIZE) -> int:
-        """Open the layer of video of [width, height], or the graphics layer of a number. Returns 0 or -1."""
+        """Open the video layer with [width, height], or the graphics layer with this number. Returns 0 or -1."""
         return self._display.display(size) if isinstance(size, int) else self._display.display(0, size[0], size[1])
 
     def send_frame(self, img: bytes) -> int:
-        """Show a frame in NV12. Returns 0 or -1."""
+        """Show an NV12 frame. Returns 0 or -1."""
         return self._display.set_img(img)
 
     def set_rect(
@@ -148,7 +148,7 @@ class Display:
     def set_word(
         self, x: int, y: int, str: bytes | str, flush: int = 0, color: int = 0xFFFF0000, line_width: int = 1
     ) -> int:
-        """Write a text, of bytes in GB 2312, as ``set_rect`` does. Returns 0 or -1."""
+        """Write a text, given as bytes in GB 2312, like ``set_rect``. Returns 0 or -1."""
         return self._display.set_graph_word(x, y, str, 2, flush, color, line_width)
 
     def close(self) -> int:

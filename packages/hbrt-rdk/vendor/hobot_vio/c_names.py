@@ -1,4 +1,4 @@
-"""libspcdev's cameras, codecs and displays as libhbrt.so passes their calls on: ``libsrcampy``'s, by handles.
+"""libspcdev's cameras, codecs and displays as passed on by libhbrt.so: those of ``libsrcampy``, by handle.
 
 native/include/sp declares them. Addresses are numbers; a call for which a board returns -1 does the same here, and
 prints the reason on standard error.
@@ -29,7 +29,7 @@ _Object = TypeVar("_Object")
 
 
 class _Vio(Camera):
-    """A camera or a scaler; a camera may crop and turn as well."""
+    """A camera or a scaler; a camera may crop and rotate as well."""
 
     def open_camera(self, sizes: list[list[int]], how: list[int], crops: list[list[int]], turns: list[int]) -> int:
         """Open a camera with these sizes, crops and rotations; ``how`` is the sensor's height, width and fps."""
@@ -48,13 +48,13 @@ class _Vio(Camera):
 
 
 def function(name: str, given: Prototype, host: Any) -> Callable[..., int]:
-    """As ``Guest.function`` of arm_client/c_library/host.py."""
+    """Like ``Guest.function`` of arm_client/c_library/host.py."""
     del given, host
     return _calls.get(name) or without_body(name, _refuse)
 
 
 def refusal(name: str, status: int) -> None:
-    """As ``Guest.refusal`` of arm_client/c_library/host.py: ``tell`` has said it."""
+    """Like ``Guest.refusal`` of arm_client/c_library/host.py: ``tell`` has already printed it."""
     del name, status
 
 
@@ -64,7 +64,7 @@ def _refuse(sentence: str) -> int:
 
 
 def _call(call: Callable[..., int]) -> Callable[..., int]:
-    """Register a function as the call of its name, which prints the error and returns -1 if the function raises."""
+    """Register a function as the call with its name, which prints the error and returns -1 if the function raises."""
 
     @wraps(call)
     def called(*given: int) -> int:
@@ -201,7 +201,7 @@ def sp_vio_get_frame(obj: int, buffer: int, width: int, height: int, timeout: in
 
 @_call
 def sp_vio_set_frame(obj: int, frame: int, size: int) -> int:
-    """Give a scaler a frame."""
+    """Pass a frame to a scaler."""
     return _of(obj, _Vio).set_img(_given(frame, size))
 
 
@@ -240,14 +240,14 @@ def sp_encoder_set_frame(obj: int, frame: int, size: int) -> int:
 
 @_call
 def sp_encoder_get_stream(obj: int, buffer: int) -> int:
-    """Write the stream's next part; its bytes, or -1."""
+    """Write the stream's next part; returns its size in bytes, or -1."""
     part = _of(obj, Encoder).get_img()
     return -1 if part is None else _answer(buffer, part) or len(part)
 
 
 @_call
 def sp_start_decode(obj: int, file: int, channel: int, kind: int, width: int, height: int) -> int:
-    """Start decoding a stream's file, or no file for use with ``sp_decoder_set_image``."""
+    """Start decoding a stream file, or no file for use with ``sp_decoder_set_image``."""
     name = ctypes.string_at(file).decode(errors="surrogateescape") if file else ""
     return _of(obj, Decoder).decode(name, channel, kind, width, height)[0]
 
@@ -260,7 +260,7 @@ def sp_decoder_get_image(obj: int, buffer: int) -> int:
 
 @_call
 def sp_decoder_set_image(obj: int, part: int, channel: int, size: int, eos: int) -> int:
-    """Give the next part of a stream."""
+    """Pass the next part of a stream."""
     return _of(obj, Decoder).set_img(_given(part, size), channel, eos)
 
 

@@ -69,11 +69,11 @@ class Camera:
         raw_width: int = -1,
         crop_rect: Sequence[Any] | None = None,
     ) -> int:
-        """Open the camera that HBRT_CAMERA names, with frames at ``fps`` in each of the sizes. Returns 0 or -1.
+        """Open the camera given by HBRT_CAMERA, with frames at ``fps`` in each of the sizes. Returns 0 or -1.
 
-        They are also delivered in the sensor's size, ``raw_width`` by ``raw_height``: 1920x1080 when either is 0 or
-        less. A size of 0 is the sensor's, too. A size may have a crop, [x, y, width, height] in the sensor's size; a
-        width or height of 0 or less is all of it.
+        They are also delivered in the sensor's size, ``raw_width`` by ``raw_height``: 1920x1080 if either is 0 or less.
+        A size of 0 means the sensor's, too. A size may have a crop, [x, y, width, height] in the sensor's size; a width
+        or height of 0 or less means the full extent.
         """
         del pipe_id, video_index
         sensor = (raw_width, raw_height) if raw_width > 0 and raw_height > 0 else DEFAULT_SIZE
@@ -103,7 +103,7 @@ class Camera:
     ) -> int:
         """Scale (1), crop (2), rotate (3) or both (4) frames of one size to each of the sizes. Returns 0 or -1.
 
-        A size of 0 is its crop's, or the input's. ``process_mode`` is another spelling of ``proc_mode``.
+        A size of 0 means that of its crop, or the input's. ``process_mode`` is another spelling of ``proc_mode``.
         """
         del pipe_id
         mode = spelt.pop("process_mode", proc_mode)
@@ -128,9 +128,9 @@ class Camera:
         """The next frame in NV12, in one of the opened sizes, the first by default; None if there is no frame.
 
         Args:
-            module: Where on the board the frame is taken; NV12 from each of them.
-            width: Of the frame.
-            height: Of the frame.
+            module: Where on the board the frame is taken; all of them give NV12.
+            width: Width of the frame.
+            height: Height of the frame.
         """
         del module
         wanted = (width, height) if width and height else next(iter(self._sizes), DEFAULT_SIZE)
@@ -143,7 +143,7 @@ class Camera:
 
     @_answers
     def set_img(self, img: bytes) -> int:
-        """Give the scaler a frame in NV12, of its input's size. Returns 0 or -1."""
+        """Pass the scaler an NV12 frame of its input's size. Returns 0 or -1."""
         self._set = from_nv12(img, *self._input)
         return 0
 
@@ -154,11 +154,11 @@ class Camera:
         return self._set if self._frames is None else self._frames.next()
 
     def take(self, source: _Source | None) -> None:
-        """Have the frames of another, or no longer."""
+        """Start or stop receiving another object's frames."""
         self._source = source
 
     def _cropped(self, at: int) -> tuple[int, int, int, int]:
-        """X, y, width and height of what a size shows: all of the input where it has no crop."""
+        """X, y, width and height of the region that a size shows: the whole input if it has no crop."""
         x, y, width, height = self._crops[at][:4] if at < len(self._crops) else (0, 0, 0, 0)
         return (x, y, width, height) if width > 0 and height > 0 else (0, 0, *self._input)
 
@@ -190,7 +190,7 @@ class Encoder:
             context = codecs().CodecContext.create("libx265" if codec == "hevc" else "libx264", "w")
             context.width, context.height, context.pix_fmt = width, height, "yuv420p"
             context.time_base, context.bit_rate = Fraction(1, 30), bits * 1000
-            # One frame in, one out, as the boards' encoder.
+            # One frame in, one out, like the boards' encoder.
             context.options = {"preset": "ultrafast", "tune": "zerolatency"}
             if codec == "hevc":
                 context.options["x265-params"] = "log-level=error"
@@ -200,7 +200,7 @@ class Encoder:
 
     @_answers
     def encode_file(self, img: bytes) -> int:
-        """Encode a frame in NV12. Returns 0 or -1."""
+        """Encode an NV12 frame. Returns 0 or -1."""
         self._encode(from_nv12(img, *self._size))
         return 0
 
@@ -222,7 +222,7 @@ class Encoder:
         return 0
 
     def take(self, source: _Source | None) -> None:
-        """Have the frames of another, or no longer."""
+        """Start or stop receiving another object's frames."""
         self._source = source
 
     def _encode(self, picture: Picture) -> None:
@@ -244,7 +244,7 @@ class Decoder:
         self._context: Any = None
         self._left = b""
         self._pictures: deque[Picture] = deque()
-        self._packets: deque[Any] = deque()  # of a file; each is decoded when its frame is asked for
+        self._packets: deque[Any] = deque()  # from a file; each is decoded when its frame is requested
 
     def decode(
         self,
@@ -254,10 +254,10 @@ class Decoder:
         width: int = 1920,
         height: int = 1080,
     ) -> list[int]:
-        """Begin, with a stream's file, or with "" for ``set_img``.
+        """Start with a stream file, or with "" for ``set_img``.
 
         Returns:
-            [0, number of frames of the file], or [-1, 0].
+            [0, number of frames in the file], or [-1, 0].
         """
         del video_chn
         try:
@@ -287,7 +287,7 @@ class Decoder:
 
     @_answers
     def set_img(self, img: bytes, chn: int = -1, eos: int = 0) -> int:
-        """Give the next part of the stream; eos is 1 with the last. Returns 0 or -1."""
+        """Pass the next part of the stream; eos is 1 for the last one. Returns 0 or -1."""
         del chn
         if not self._codec:
             raise ValueError("call decode first.")
@@ -363,7 +363,7 @@ class Display:
 
     @_answers
     def set_img(self, img: bytes, chn: int = 0) -> int:
-        """Show a frame in NV12 on a video layer. Returns 0 or -1."""
+        """Show an NV12 frame on a video layer. Returns 0 or -1."""
         if chn not in self._sizes:
             raise ValueError(f"the layer {chn} was not opened by display().")
         self._show(from_nv12(img, *self._sizes[chn]))
@@ -396,7 +396,7 @@ class Display:
         color: int = 0xFFFF0000,
         line_width: int = 1,
     ) -> int:
-        """Write a text, of bytes in GB 2312, on a graphics layer as ``set_graph_rect`` does. Returns 0 or -1."""
+        """Write a text, given as bytes in GB 2312, on a graphics layer, like ``set_graph_rect``. Returns 0 or -1."""
         words = str.decode("gb2312", "replace") if isinstance(str, bytes) else str
         at, font = (int(x), int(y) + 16 * line_width), cv2.FONT_HERSHEY_SIMPLEX
         width = max(line_width, 1)
@@ -451,23 +451,23 @@ def unbind(src: Any, dst: Any) -> int:
 
 
 def _sizes(width: int | Sequence[int], height: int | Sequence[int]) -> list[tuple[int, int] | None]:
-    """Pairs of sizes; None where one is 0 or less."""
+    """Pairs of sizes; None if one is 0 or less."""
     widths, heights = ([one] if isinstance(one, int) else list(one) for one in (width, height))
     if len(widths) != len(heights):
-        raise ValueError(f"{len(widths)} widths and {len(heights)} heights: must be as many.")
+        raise ValueError(f"{len(widths)} widths and {len(heights)} heights: the numbers must be equal.")
     return [(int(w), int(h)) if w > 0 and h > 0 else None for w, h in zip(widths, heights, strict=True)]
 
 
 def _rows(given: Sequence[Any] | None) -> list[Sequence[int]]:
-    """Lists of numbers, of several or of one."""
+    """Lists of numbers, from several or one."""
     return [given] if given and isinstance(given[0], int) else list(given or ())
 
 
 def _check_crop(crop: Sequence[int], size: tuple[int, int]) -> None:
-    """Check that a crop lies inside a frame of this size.
+    """Check that a crop is inside a frame of this size.
 
     Raises:
-        ValueError: it has not four numbers, or reaches beyond the frame.
+        ValueError: it does not have four numbers, or exceeds the frame.
     """
     if len(crop) != 4:
         raise ValueError(f"Invalid crop {list(crop)}: must be [x, y, width, height].")

@@ -1,4 +1,4 @@
-"""Where frames come from and go to: NV12, pictures, videos, a test pattern, H.264 and H.265 by PyAV."""
+"""Sources and destinations of frames: NV12, pictures, videos, a test pattern, H.264 and H.265 through PyAV."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from hbrt import settings
 
 Picture = NDArray[np.uint8]
 DEFAULT_SIZE = (1920, 1080)
-OwnCapture = cv2.VideoCapture  # OpenCV's, also after ``usb.install`` has put another in its place
+OwnCapture = cv2.VideoCapture  # OpenCV's, even after ``usb.install`` has replaced it
 PICTURES = {".bmp", ".jpeg", ".jpg", ".png", ".webp"}
 
 
 @cache
 def tell(text: str) -> None:
-    """Print a sentence on standard error, once in a process."""
+    """Print a message on standard error, once per process."""
     sys.stderr.write(f"hobot_vio: {text}\n")
 
 
 def to_nv12(picture: Picture, width: int, height: int) -> bytes:
-    """A BGR picture, resized, as Y and then UV of ``width`` bytes a row; both sizes are even."""
+    """A BGR picture, resized, as Y followed by UV with ``width`` bytes per row; both sizes are even."""
     if picture.shape[:2] != (height, width):
         picture = np.asarray(cv2.resize(picture, (width, height)), np.uint8)
     planar = cv2.cvtColor(picture, cv2.COLOR_BGR2YUV_I420).reshape(-1)
@@ -42,7 +42,7 @@ def from_nv12(frame: bytes, width: int, height: int) -> Picture:
     """The BGR picture of an NV12 frame.
 
     Raises:
-        ValueError: the frame has another number of bytes.
+        ValueError: the frame has a different number of bytes.
     """
     if len(frame) != width * height * 3 // 2:
         raise ValueError(f"An NV12 frame of {width}x{height} has {width * height * 3 // 2} bytes, not {len(frame)}.")
@@ -51,10 +51,10 @@ def from_nv12(frame: bytes, width: int, height: int) -> Picture:
 
 
 def camera_frames() -> Iterator[Picture]:
-    """BGR pictures of HBRT_CAMERA in an endless loop: a picture, a folder of pictures or a video; else a test pattern.
+    """BGR pictures from HBRT_CAMERA in an endless loop: a picture, a folder of them or a video; else a test pattern.
 
     Raises:
-        OSError: HBRT_CAMERA names a file or folder without pictures.
+        OSError: HBRT_CAMERA is a file or folder without pictures.
     """
     name = settings.text("HBRT_CAMERA")
     if not name:
@@ -70,14 +70,14 @@ def camera_frames() -> Iterator[Picture]:
                 yield picture
         if not shown:
             break
-    raise OSError(f"HBRT_CAMERA={name} holds no picture.")
+    raise OSError(f"HBRT_CAMERA={name} contains no picture.")
 
 
 class CameraFrames:
     """The frames of a camera: ``camera_frames`` at a fixed rate.
 
     Args:
-        fps: Frames a second; 30 when it is 0 or less.
+        fps: Frames per second; 30 if it is 0 or less.
 
     Raises:
         OSError: as ``camera_frames``.
@@ -112,7 +112,7 @@ def _pictures(file: Path) -> Iterator[Picture]:
 
 
 def _pattern() -> Iterator[Picture]:
-    """Colored bars that move one pixel a frame."""
+    """Colored bars that move one pixel per frame."""
     width, height = DEFAULT_SIZE
     colors = np.array(
         [[255, 255, 255], [0, 255, 255], [255, 255, 0], [0, 255, 0], [255, 0, 255], [0, 0, 255]], np.uint8
@@ -129,13 +129,13 @@ def show(picture: Picture) -> None:
     """Write the display's picture to the file HBRT_DISPLAY; without it, print a note that nothing is displayed."""
     name = settings.text("HBRT_DISPLAY")
     if not name:
-        tell("nothing is displayed; set HBRT_DISPLAY to a picture's file that is to hold what the display shows.")
+        tell("nothing is displayed; set HBRT_DISPLAY to a picture file for the display's contents.")
     elif not cv2.imwrite(name, picture):
         tell(f"HBRT_DISPLAY={name} cannot be written.")
 
 
 def codecs() -> ModuleType:
-    """PyAV, which has H.264 and H.265.
+    """PyAV, which supports H.264 and H.265.
 
     Raises:
         OSError: it is not installed.

@@ -33,11 +33,11 @@ class VideoCapture:
             self.open(*source)
 
     def __getattr__(self, name: str) -> Any:
-        """More of OpenCV's arguments."""
+        """Further arguments of OpenCV's."""
         return getattr(self._own, name)
 
     def open(self, filename: Any, *how: Any) -> bool:
-        """As OpenCV's."""
+        """Like OpenCV's."""
         self._frames = self._picture = None
         name = f"/dev/video{filename}" if isinstance(filename, int) else str(filename)
         if not name.startswith(("/dev/video", "/dev/v4l/")) or os.path.lexists(name):
@@ -50,35 +50,35 @@ class VideoCapture:
         return self._frames is not None
 
     def isOpened(self) -> bool:
-        """As OpenCV's."""
+        """Like OpenCV's."""
         return self._frames is not None or self._own.isOpened()
 
     def grab(self) -> bool:
-        """As OpenCV's, 30 frames a second."""
+        """Like OpenCV's, 30 frames per second."""
         if self._frames is None:
             return self._own.grab()
         self._picture = self._frames.next()
         return True
 
     def retrieve(self, *how: Any) -> Any:
-        """As OpenCV's."""
+        """Like OpenCV's."""
         if self._frames is None or self._picture is None:
             return self._own.retrieve(*how)
         return True, np.asarray(cv2.resize(self._picture, self._size()), np.uint8)
 
     def read(self, *how: Any) -> Any:
-        """As OpenCV's."""
+        """Like OpenCV's."""
         return self.retrieve() if self._frames is not None and self.grab() else self._own.read(*how)
 
     def set(self, prop: int, value: float) -> bool:
-        """As in OpenCV: a size applies to the following frames."""
+        """Like OpenCV's: a size applies to the following frames."""
         if self._frames is None:
             return self._own.set(prop, value)
         self._sizes[prop] = value
         return True
 
     def get(self, prop: int) -> float:
-        """As OpenCV's."""
+        """Like OpenCV's."""
         if self._frames is None:
             return self._own.get(prop)
         width, height = self._size()
@@ -86,7 +86,7 @@ class VideoCapture:
         return float(known.get(prop, self._sizes.get(prop, 0)))
 
     def release(self) -> None:
-        """As OpenCV's."""
+        """Like OpenCV's."""
         self._frames = None
         self._own.release()
 
@@ -96,7 +96,7 @@ class VideoCapture:
 
 
 def install() -> None:
-    """Install the replacements that the settings ask for, once per process; each prints a note when it is used."""
+    """Install the replacements requested by the settings, once per process; each prints a note when it is used."""
     if settings.text("HBRT_CAMERA"):
         cv2.VideoCapture = VideoCapture  # type: ignore[misc, assignment]
         board_files.show({"/dev/video0": None})
@@ -116,7 +116,7 @@ def install() -> None:
         cv2.destroyAllWindows = _window
     board = BOARDS.get(settings.text("HBRT_PROFILE"))
     if board and board_files.show(dict.fromkeys(_files(), f"{board}\n")):
-        tell(f"{' and '.join(_files())} name {board}, as HBRT_PROFILE says.")
+        tell(f"{' and '.join(_files())} name {board}, as set by HBRT_PROFILE.")
 
 
 def _files() -> list[str]:
@@ -129,7 +129,7 @@ def _imshow(winname: str, mat: Any) -> None:
 
 
 def _wait_key(delay: int = 0) -> int:
-    """No key is ever pressed. Without a delay OpenCV waits forever; this returns."""
+    """No key is ever pressed. Without a delay, OpenCV waits forever; this returns."""
     time.sleep(max(delay, 0) / 1000)
     return -1
 

@@ -1,4 +1,4 @@
-"""HB_ONNXRuntime: an ONNX model on the host, by onnxruntime.
+"""HB_ONNXRuntime: an ONNX model on the host, run by onnxruntime.
 
 Source: RDK documentation, algorithm toolchain, checks of accuracy, https://github.com/D-Robotics/rdk_doc
 """
@@ -26,7 +26,7 @@ class HB_ONNXRuntime:
         input_names: Names of the inputs, in order.
         output_names: Names of the outputs, in order.
         input_shapes: A shape for each input.
-        layout: "NCHW" or "NHWC" of each input, by where its channels (1, 3 or 4) are.
+        layout: "NCHW" or "NHWC" for each input, by the position of its channels (1, 3 or 4).
 
     Raises:
         ValueError: the model has operators that only the vendor's tools run.
@@ -38,8 +38,8 @@ class HB_ONNXRuntime:
         others = sorted({node.op_type for node in model.graph.node if node.domain not in known})
         if others:
             raise ValueError(
-                f"The model has operators of the vendor ({', '.join(others[:3])}), which its tools alone run: "
-                "give the ONNX file that it was made from."
+                f"The model has operators of the vendor ({', '.join(others[:3])}), which only its tools run: "
+                "use the ONNX file that it was made from."
             )
         self._session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
         self.input_names = [one.name for one in self.get_inputs()]
@@ -48,11 +48,11 @@ class HB_ONNXRuntime:
         self.layout = ["NHWC" if len(shape) == 4 and shape[3] in {1, 3, 4} else "NCHW" for shape in self.input_shapes]
 
     def get_inputs(self) -> list[Any]:
-        """The inputs: each has ``name``, ``shape`` and ``type``, as onnxruntime has them."""
+        """The inputs: each has ``name``, ``shape`` and ``type``, as in onnxruntime."""
         return list(self._session.get_inputs())
 
     def get_outputs(self) -> list[Any]:
-        """The outputs, as ``get_inputs``."""
+        """The outputs, like ``get_inputs``."""
         return list(self._session.get_outputs())
 
     def set_dim_param(self, input_index: int, dim_index: int, value: int | str) -> None:
@@ -72,7 +72,7 @@ class HB_ONNXRuntime:
         Args:
             output_names: Names of the outputs to return; all if None.
             input_feed: An array for each input, by its name.
-            input_offset: Subtracted from bytes (uint8) for an input of int8, as the board does with pictures.
+            input_offset: Subtracted from bytes (uint8) for an int8 input, as the board does with pictures.
 
         Returns:
             An array for each output.

@@ -1,4 +1,4 @@
-"""``import libsrcampy``, as programs do that put the vendor's folder on the path: docs/rdk.md."""
+"""``import libsrcampy``, for programs that put the vendor's folder on the path: docs/rdk.md."""
 
 from hobot_vio.libsrcampy import Camera, Decoder, Display, Encoder, bind, unbind
 

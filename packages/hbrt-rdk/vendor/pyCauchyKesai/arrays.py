@@ -30,7 +30,7 @@ class IONMemory:
 
     Args:
         size: Bytes.
-        cached: Behind the CPU's cache.
+        cached: Whether the CPU caches it.
 
     Raises:
         MemoryError: out of memory.
@@ -40,7 +40,7 @@ class IONMemory:
         self._mem = hbSysMem()
         status = hbSysAllocCachedMem(self._mem, size) if cached else hbSysAllocMem(self._mem, size)
         if status:
-            raise MemoryError(f"No device memory of {size} bytes: {last_error()}")
+            raise MemoryError(f"Out of device memory for {size} bytes: {last_error()}")
         self.size = size
         weakref.finalize(self, hbSysFreeMem, self._mem)
 
@@ -51,7 +51,7 @@ class IONMemory:
 
     @property
     def phy_addr(self) -> int:
-        """Where the cores see it."""
+        """Physical address."""
         return int(self._mem.phyAddr)
 
     def numpy(self) -> NDArray[np.uint8]:
@@ -72,12 +72,12 @@ class IONArrayDesc:
     """The type and shape of an array.
 
     Attributes:
-        dtype: Of its numbers.
+        dtype: Type of its numbers.
         shape: Its sizes.
         name: Of the input or output.
-        scale: Empty unless quantized; one, or one per step of ``quantize_axis``.
-        zero_point: As ``scale``.
-        quantize_axis: The dimension that they count.
+        scale: Empty unless quantized; one, or one per index of ``quantize_axis``.
+        zero_point: Like ``scale``.
+        quantize_axis: The dimension that they belong to.
     """
 
     dtype: np.dtype[Any]
@@ -92,11 +92,11 @@ class IONArrayDesc:
         return len(self.shape)
 
     def size(self) -> int:
-        """Number of numbers."""
+        """Number of elements."""
         return math.prod(self.shape)
 
     def nbytes(self) -> int:
-        """Bytes of the numbers."""
+        """Bytes of the elements."""
         return self.size() * self.dtype.itemsize
 
     def is_quantized(self) -> bool:
@@ -129,7 +129,7 @@ class IONArray:
 
     @staticmethod
     def from_memory(memory: IONMemory, byte_offset: int, template: IONArrayDesc | IONArray) -> IONArray:
-        """An array in a part of a block."""
+        """An array in part of a block."""
         made = IONArray(template.desc if isinstance(template, IONArray) else template, defer=True)
         made.memory, made.byte_offset = memory, byte_offset
         return made
@@ -143,7 +143,7 @@ class IONArray:
         return made
 
     def allocate(self, cached: bool = True) -> None:  # noqa: FBT001, FBT002
-        """Take memory."""
+        """Allocate memory."""
         self.memory = IONMemory(max(self.desc.nbytes(), 1), cached)
 
     @property
@@ -168,7 +168,7 @@ class IONArray:
 
     @property
     def phy_addr(self) -> int:
-        """Where the cores see it."""
+        """Physical address."""
         return self._block().phy_addr + self.byte_offset
 
     @property
@@ -193,7 +193,7 @@ class IONArray:
         array = np.asarray(values)
         if array.dtype != self.desc.dtype or array.size != self.desc.size():
             raise ValueError(
-                f"The array holds {self.desc.dtype} {self.desc.shape}, not {array.dtype} {list(array.shape)}."
+                f"The array has {self.desc.dtype} {self.desc.shape}, not {array.dtype} {list(array.shape)}."
             )
         self.numpy()[...] = array.reshape(self.desc.shape)
         self.flush_clean()
@@ -220,7 +220,7 @@ class IONArray:
         self._block().flush_clean()
 
     def flush_invalidate(self) -> None:
-        """Have the CPU read memory anew."""
+        """Make the CPU read memory again."""
         self._block().flush_invalidate()
 
     def _along(self, values: NDArray[Any]) -> NDArray[np.float32]:

@@ -20,12 +20,12 @@ _ANY = -1
 
 
 class CauchyKesai:
-    """A model, with ``n_task`` tasks that may run at once.
+    """A model, with ``n_task`` tasks that may run concurrently.
 
     Args:
-        model_path: The model's file; NV12 inputs of a ``.hbm`` are two, Y and UV.
-        n_task: How many tasks.
-        model_cnt_select: Which model of the file.
+        model_path: The model's file; an NV12 input of a ``.hbm`` counts as two, Y and UV.
+        n_task: Number of tasks.
+        model_cnt_select: Index of the model in the file.
 
     Raises:
         HbrtError: the file cannot be read, or is not a model that the runtime supports. ValueError: unknown model.
@@ -70,14 +70,14 @@ class CauchyKesai:
         return self.wait(task_id)
 
     def inference(self, inputs: Sequence[NDArray[Any]] | None = None, task_id: int = 0) -> list[NDArray[Any]]:
-        """As a call."""
+        """Like a call."""
         return self(inputs, task_id)
 
     def start(self, *given: Any, task_id: int = 0) -> None:
         """Begin a task: ``start(inputs, task_id)``, or ``start(task_id)`` on the contents of ``inputs[task_id]``.
 
         Raises:
-            ValueError: an array does not fit. RuntimeError: the task runs already.
+            ValueError: an array does not fit. RuntimeError: the task is already running.
         """
         if given and isinstance(given[0], (int, np.integer)):
             self._started(None, int(given[0]))
@@ -106,7 +106,7 @@ class CauchyKesai:
         return running is not None and not running.done()
 
     def set_scheduling_params(self, bpu_cores: Sequence[int], priority: int = 0, task_id: int = 0) -> None:
-        """Set where a slot's tasks run, [-1] for any core, and with which priority (0 to 255)."""
+        """Set where a slot's tasks run, [-1] for any core, and their priority (0 to 255)."""
         self._cores[self._slot(task_id)] = list(bpu_cores)
         self._priorities[task_id] = priority
 
@@ -147,7 +147,7 @@ class CauchyKesai:
         }
 
     def benchmark(self, timeout_ms: int = 0) -> dict[str, float]:
-        """How long a run on zeros takes."""
+        """Duration of a run on zeros."""
         begun = time.perf_counter()
         self._started([np.zeros(one.shape, one.dtype) for one in self.input_descs], 0)
         self.wait_done(0, timeout_ms)
@@ -157,14 +157,14 @@ class CauchyKesai:
     def s(self) -> None:
         """Print a description of the model."""
         told = self.summary()
-        print(f"{told['model_path']}: {self._name}, {self.n_task} tasks")  # noqa: T201 - what it is for
+        print(f"{told['model_path']}: {self._name}, {self.n_task} tasks")  # noqa: T201 - its purpose
         for kind in ("inputs", "outputs"):
             for one in told[kind]:
                 print(f"  {kind[:-1]} {one['index']}: {one['name']} {one['dtype']} {one['shape']}")  # noqa: T201
 
     def t(self, timeout_ms: int = 0) -> None:
-        """Print how long a run takes."""
-        print(f"{self._name}: {self.benchmark(timeout_ms)['time_ms']:.3f} ms")  # noqa: T201 - what it is for
+        """Print the duration of a run."""
+        print(f"{self._name}: {self.benchmark(timeout_ms)['time_ms']:.3f} ms")  # noqa: T201 - its purpose
 
     def __enter__(self) -> Self:
         return self
@@ -194,7 +194,7 @@ class CauchyKesai:
 
     def _started(self, inputs: Sequence[NDArray[Any]] | None, task_id: int) -> None:
         if self.is_busy(task_id):
-            raise RuntimeError(f"The task {task_id} still runs: wait for it.")
+            raise RuntimeError(f"The task {task_id} is still running: wait for it.")
         slot = self.inputs[task_id]
         if inputs is not None:
             if len(inputs) != len(slot):

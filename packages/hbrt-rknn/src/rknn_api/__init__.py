@@ -1,4 +1,4 @@
-"""RKNN on hbrt's board: the run time's C functions, and the toolkit behind the packages ``rknn`` and ``rknnlite``.
+"""RKNN on hbrt's board: the runtime's C functions, and the toolkit behind the packages ``rknn`` and ``rknnlite``.
 
 ``__init__.pyi`` lists the names.
 """

@@ -23,7 +23,7 @@ class rknn_context(ctypes.c_uint64):
 
 
 class TensorAttr:
-    """Of rknn_tensor_attr."""
+    """Behavior of rknn_tensor_attr."""
 
     n_dims: int
     dims: Any
@@ -35,13 +35,13 @@ class TensorAttr:
 
 
 class TensorMem:
-    """Of rknn_tensor_mem."""
+    """Behavior of rknn_tensor_mem."""
 
     size: int
     backing: memoryview | None = None  # keeps the mapping
 
     def array(self, dtype: DTypeLike, shape: int | tuple[int, ...] | None = None) -> NDArray[Any]:
-        """The bytes as the CPU sees them, as numpy array: a view.
+        """The bytes as the CPU sees them, as a numpy array: a view.
 
         Args:
             dtype: Type of an element.
@@ -53,7 +53,7 @@ class TensorMem:
         import numpy as np
 
         if self.backing is None:
-            raise ValueError("This rknn_tensor_mem has no memory: it was destroyed, or rknn_create_mem gave none.")
+            raise ValueError("This rknn_tensor_mem has no memory: it was destroyed, or rknn_create_mem failed.")
         element = np.dtype(dtype)
         whole = np.frombuffer(self.backing, element, len(self.backing) // element.itemsize)
         if shape is None:

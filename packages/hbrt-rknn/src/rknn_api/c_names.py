@@ -1,4 +1,4 @@
-"""The run time's calls as libhbrt.so passes them on: addresses are numbers, as in the headers' prototypes."""
+"""The runtime's calls as libhbrt.so passes them on: addresses are numbers, as in the headers' prototypes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from rknn_api.types import rknn_context, rknn_init_extend, rknn_tensor_mem
 
 
 def _rknn_init(context: int, model: int, size: int, flag: int, extend: int) -> int:
-    """As rknn_init; with size 0 ``model`` is the address of a path."""
+    """Like rknn_init; with size 0, ``model`` is the address of a path."""
     given = ctypes.string_at(model) if model and not size else model or None
     return functions.rknn_init(read(rknn_context, context), given, size, flag, read(rknn_init_extend, extend))
 
 
 def _rknn_query(context: int, cmd: int, info: int, size: int) -> int:
-    """As rknn_query."""
+    """Like rknn_query."""
     return functions.rknn_query(context, cmd, read(queries.info_of(cmd), info), size)
 
 
@@ -43,12 +43,12 @@ _BY_HAND: dict[str, Callable[..., int]] = {
     "hbrt_rga_import": hbrt_rga_import,
     "hbrt_rga_release": hbrt_rga_release,
 }
-"""What the prototype of a function does not say all of."""
+"""What a function's prototype does not fully express."""
 TYPES = vars(types)
 
 
 def function(name: str, given: Prototype, host: Any) -> Callable[..., int]:
-    """As ``Guest.function`` of arm_client/c_library/host.py."""
+    """Like ``Guest.function`` of arm_client/c_library/host.py."""
     del host
     if name in _BY_HAND:
         return _BY_HAND[name]
@@ -64,5 +64,5 @@ def function(name: str, given: Prototype, host: Any) -> Callable[..., int]:
 
 
 def refusal(name: str, status: int) -> None:
-    """Like ``Guest.refusal`` of arm_client/c_library/host.py: the run time has already logged it."""
+    """Like ``Guest.refusal`` of arm_client/c_library/host.py: the runtime has already logged it."""
     del name, status

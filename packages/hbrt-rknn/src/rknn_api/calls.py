@@ -1,4 +1,4 @@
-"""Shared by the toolkit's and the run time's objects: return codes with messages, and the names of the cores."""
+"""Shared by the toolkit's and the runtime's objects: return codes with messages, and the names of the cores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Calls:
     """An object whose calls return 0, or -1 with a message on standard error.
 
     Attributes:
-        last_error: The sentence of the last call that failed.
+        last_error: The message of the last call that failed.
     """
 
     NPU_CORE_AUTO = CoreMask.NPU_CORE_AUTO
@@ -42,17 +42,17 @@ class Calls:
 
         Args:
             verbose: Log each step.
-            verbose_file: A file that also gets everything that is logged.
+            verbose_file: A file that also receives the log.
 
         Raises:
             OSError: the file cannot be written.
         """
         self.last_error = ""
-        self._before: list[Any] | None = None  # with async_mode the outputs of the last frame
+        self._before: list[Any] | None = None  # with async_mode, the outputs of the last frame
         self._log = Log(verbose=verbose, file=verbose_file)
 
     def list_devices(self) -> tuple[list[str], list[str]]:
-        """Boards that a program can run on: none over adb, and the emulated one."""
+        """Devices that a program can run on: none over adb, and the emulated board."""
         return [], ["emulator"]
 
     def _in_turn(self, outputs: list[Any]) -> list[Any]:
@@ -63,7 +63,7 @@ class Calls:
         return before or [one.copy() for one in outputs]
 
     def call(self, where: str, call: Callable[[], object]) -> int:
-        """Run a call: 0, or -1 with its sentence."""
+        """Run a call: 0, or -1 with its message."""
         try:
             call()
         except (RknnError, GraphError, OSError) as error:
@@ -98,7 +98,7 @@ def _answering(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def path_of(given: object, what: str) -> Path:
-    """A path that a program gives.
+    """A path given by a program.
 
     Raises:
         RknnError: RKNN_ERR_PARAM_INVALID: it is invalid.

@@ -10,9 +10,9 @@ A header, a JSON text that describes the model, and sections of bytes::
     24  the JSON text, UTF-8
         sections, each at a multiple of 64 bytes of the file
 
-All numbers are little endian. The section ``graph`` is an ONNX model. Its inputs are real numbers in the layout of the
-converted model, as passed by the program: the file itself applies mean and deviation, and the QuantizeLinear and
-DequantizeLinear of a quantized model. Other sections are kept as they are.
+All numbers are little-endian. The section ``graph`` is an ONNX model. Its inputs are real numbers in the layout of the
+converted model, as passed by the program: the file itself applies mean and deviation, and a quantized model's
+QuantizeLinear and DequantizeLinear. Other sections are kept unchanged.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ MAGIC = b"HBRTRKNN"
 VERSION = 1
 GRAPH = "graph"
 NORMALIZED = "rknn_normalize"
-"""What the names of the graph's nodes begin with that subtract the mean and divide by the deviation."""
+"""Prefix of the names of the graph's nodes that subtract the mean and divide by the deviation."""
 TYPES = frozenset(
     {
         *("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
         *("float16", "float32", "float64", "bfloat16", "int4", "uint4"),
     }
 )
-"""What a tensor may be of, as numpy names it."""
+"""Possible types of a tensor, with numpy's names."""
 _TYPES_OF_METADATA: Mapping[str, type] = {
     **dict.fromkeys(("target_platform", "name", "quantized_dtype", "custom_string"), str),
     **dict.fromkeys(("rknn_batch_size", "optimization_level"), int),
@@ -60,7 +60,7 @@ _TYPES_OF_TENSOR: Mapping[str, type | tuple[type, ...]] = {
 _HEAD = struct.Struct("<8sIIII")
 MAX_MODEL_BYTES = 4 << 30
 _ALIGN = 64
-_VENDORS_MAGIC = b"RKNN"  # what files for a board begin with
+_VENDORS_MAGIC = b"RKNN"  # how files for a board begin
 
 
 @dataclass(frozen=True)
@@ -69,15 +69,15 @@ class TensorInfo:
 
     Attributes:
         name: As in the graph.
-        shape: As in the graph; the largest of ``Metadata.dynamic_input`` for a model of several shapes; -1 where only
+        shape: As in the graph; the largest of ``Metadata.dynamic_input`` for a model with several shapes; -1 if only
             the data decides the size of an output.
         dtype: Type of the graph's own tensor, as a numpy name; the program's type by default.
-        stored: Of the tensor inside: "int8" or "int16" when it is quantized, "float16" for other real numbers, or
+        stored: Type of the tensor inside: "int8" or "int16" if it is quantized, "float16" for other real numbers, or
             ``dtype``.
-        scale: real = (stored - zero_point) * scale; 1.0 when it is not quantized.
-        zero_point: 0 when it is not quantized.
+        scale: real = (stored - zero_point) * scale; 1.0 if it is not quantized.
+        zero_point: 0 if it is not quantized.
         layout: "NCHW" or "NHWC" for a four-dimensional tensor in the graph; otherwise "UNDEFINED".
-        mean: Mean subtracted by the model, one per channel; may be empty. Of inputs alone.
+        mean: Mean subtracted by the model, one per channel; may be empty. Only for inputs.
         std: Deviation divided by in the model, one per channel; may be empty.
         stored_name: The graph's tensor of the type ``stored``: the output of a QuantizeLinear after an input, or the
             input of an output's DequantizeLinear; "" if there is none.
@@ -97,20 +97,20 @@ class TensorInfo:
 
 @dataclass(frozen=True)
 class Metadata:
-    """What the JSON text says.
+    """The contents of the JSON text.
 
     Attributes:
         target_platform: Chip that the model is for, such as "rk3588".
         inputs: In the graph's order.
         outputs: In the graph's order.
-        name: Of the model.
-        quantized_dtype: Such as "w8a8"; "" for a model of real numbers.
-        rknn_batch_size: Images that one run takes.
+        name: Name of the model.
+        quantized_dtype: Such as "w8a8"; "" for an unquantized model.
+        rknn_batch_size: Images per run.
         dynamic_input: Shapes by set and input, the first largest set first; empty for a model with one shape.
-        dynamic_output: Shapes of the outputs by set; empty for a model of one shape.
-        custom_string: The program's own.
+        dynamic_output: Shapes of the outputs by set; empty for a model with one shape.
+        custom_string: Set by the program.
         custom_ops: Op types that must be registered at run time.
-        remove_weight: Whether the weights were left out because they are shared from another model.
+        remove_weight: Whether the weights were omitted because they are shared from another model.
         optimization_level: As configured.
         extra: Other data that the toolkit stores.
     """
@@ -136,7 +136,7 @@ class Container:
 
     Attributes:
         metadata: The description.
-        sections: Bytes by name; ``graph`` is there always.
+        sections: Bytes by name; ``graph`` always exists.
     """
 
     metadata: Metadata
@@ -148,7 +148,7 @@ class Container:
         return self.sections[GRAPH]
 
     def proto(self) -> ModelProto:
-        """The graph, parsed anew.
+        """The graph, parsed again.
 
         Raises:
             RknnError: RKNN_ERR_MODEL_INVALID: it is not an ONNX model, or does not match the description.
@@ -171,14 +171,14 @@ class Container:
             described, has = [info.name for info in infos], [value.name for value in values]
             if described != has:
                 raise invalid_model(
-                    f"The model {name!r} is damaged: it describes the {what} {described}, and its graph has {has}."
+                    f"The model {name!r} is damaged: it describes the {what} {described}, but its graph has {has}."
                 )
         return made
 
     def to_bytes(self) -> bytes:
         """The file's bytes."""
         places: dict[str, list[int]] = {}
-        end = 0  # sections count from the first multiple of 64 behind the text: its own length does not move them
+        end = 0  # sections count from the first multiple of 64 after the text, so its own length does not move them
         for name, data in self.sections.items():
             places[name] = [end, len(data), zlib.crc32(data)]
             end += _aligned(len(data))
@@ -198,10 +198,10 @@ class Container:
 
         Args:
             data: The whole file.
-            label: What a message calls it.
+            label: Its name in messages.
 
         Raises:
-            RknnError: RKNN_ERR_MODEL_INVALID: it is not such a file, is damaged or truncated; says which.
+            RknnError: RKNN_ERR_MODEL_INVALID: it is not such a file, is damaged or truncated; the message says which.
         """
         view = memoryview(data)
         if is_encrypted(view):
@@ -217,7 +217,7 @@ class Container:
         for name, place in places.items():
             found = _section(view, start, place)
             if found is None:
-                raise invalid_model(f"{label} is damaged: its section {name!r} is cut short or changed.")
+                raise invalid_model(f"{label} is damaged: its section {name!r} is truncated or changed.")
             sections[name] = found
         if GRAPH not in sections:
             raise invalid_model(f"{label} has no section 'graph'.")
@@ -276,16 +276,16 @@ def _text(view: memoryview, label: str) -> tuple[bytes, int]:
     if len(view) < _HEAD.size or view[: len(MAGIC)] != MAGIC:
         if view[:4] == _VENDORS_MAGIC:
             raise invalid_model(
-                f"{label} is for a board: it runs there alone. Convert the ONNX file that it was made from: "
+                f"{label} is for a board: it runs only there. Convert the ONNX file that it was made from: "
                 "RKNN().load_onnx, build, export_rknn."
             )
-        raise invalid_model(f"{label} is not an RKNN model of this emulator; write one by RKNN().export_rknn.")
+        raise invalid_model(f"{label} is not an RKNN model of this emulator; create one with RKNN().export_rknn.")
     _, version, size, crc, _ = _HEAD.unpack_from(view)
     if version != VERSION:
-        raise invalid_model(f"{label} has the layout {version}; this emulator reads {VERSION}. Export it again.")
+        raise invalid_model(f"{label} has format version {version}; this emulator reads {VERSION}. Export it again.")
     text = bytes(view[_HEAD.size : _HEAD.size + size])
     if len(text) != size or zlib.crc32(text) != crc:
-        raise invalid_model(f"{label} is damaged: its description is cut short or changed.")
+        raise invalid_model(f"{label} is damaged: its description is truncated or changed.")
     return text, _aligned(_HEAD.size + size)
 
 
@@ -317,7 +317,7 @@ def _metadata(read: Mapping[str, Any]) -> Metadata:
 def _check_types(made: Metadata | TensorInfo, types: Mapping[str, type | tuple[type, ...]]) -> None:
     for name, kind in types.items():
         if not isinstance(value := getattr(made, name), kind):
-            raise ValueError(f"{name} is {value!r}")  # noqa: TRY004 - of a file, not of a program
+            raise ValueError(f"{name} is {value!r}")  # noqa: TRY004 - from a file, not from a program
 
 
 def _tensor(read: Mapping[str, Any]) -> TensorInfo:

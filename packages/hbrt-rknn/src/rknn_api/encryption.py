@@ -12,7 +12,7 @@ A header, which the cipher authenticates, and the encrypted file::
     44  uint8[16] what tells another key
 
 Source: RKNN SDK advanced guide (chapter 5), 5.9
-Emulator: the format, the cipher and the key; a board's run time has its own key.
+Emulator: the format, the cipher and the key; a board's runtime has its own key.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def encrypted(data: bytes, level: int) -> bytes:
             read, or the library is not installed.
     """
     if level not in LEVELS or isinstance(level, bool):
-        raise invalid_parameter(f"crypt_level is {level!r}; write 1, 2 or 3.")
+        raise invalid_parameter(f"Invalid crypt_level {level!r}: must be 1, 2 or 3.")
     if len(data) > _MOST:
         raise invalid_parameter(f"The model has {len(data)} bytes; at most {_MOST} can be encrypted.")
     salt, nonce = os.urandom(16), os.urandom(12)
@@ -67,23 +67,23 @@ def decrypted(data: bytes | memoryview, label: str) -> bytes:
 
     Args:
         data: The encrypted file.
-        label: What a message calls it.
+        label: Its name in messages.
 
     Raises:
-        RknnError: RKNN_ERR_MODEL_INVALID: wrong key, or the file was changed or truncated; says which.
+        RknnError: RKNN_ERR_MODEL_INVALID: wrong key, or the file was changed or truncated; the message says which.
     """
     if len(data) < _HEAD.size:
-        raise invalid_model(f"{label} is damaged: it is cut short.")
+        raise invalid_model(f"{label} is damaged: it is truncated.")
     head = bytes(data[: _HEAD.size])
     _, version, level, has_key, _, salt, nonce, told = _HEAD.unpack(head)
     if version != _VERSION or level not in LEVELS:
-        raise invalid_model(f"{label} is encrypted by the layout {version}, level {level}; export it again.")
+        raise invalid_model(f"{label} is encrypted with format version {version}, level {level}; export it again.")
     if has_key and not settings.is_given("HBRT_RKNN_KEY"):
-        raise invalid_model(f"{label} is encrypted; name the file of its key in HBRT_RKNN_KEY.")
+        raise invalid_model(f"{label} is encrypted; set HBRT_RKNN_KEY to the file of its key.")
     key, expected = _keys(_secret(has_key=bool(has_key)), salt, level)
     if told != expected:
         raise invalid_model(
-            f"{label} cannot be decrypted: the key in {settings.text('HBRT_RKNN_KEY')} is another one."
+            f"{label} cannot be decrypted: the key in {settings.text('HBRT_RKNN_KEY')} is a different one."
             if has_key
             else f"{label} is damaged: its header was changed."
         )
@@ -92,7 +92,7 @@ def decrypted(data: bytes | memoryview, label: str) -> bytes:
     try:
         return _cipher(key).decrypt(nonce, bytes(data[_HEAD.size :]), head)
     except InvalidTag:
-        raise invalid_model(f"{label} is damaged: it was changed or cut short after it was encrypted.") from None
+        raise invalid_model(f"{label} is damaged: it was changed or truncated after it was encrypted.") from None
 
 
 def _secret(*, has_key: bool) -> bytes:
@@ -108,7 +108,7 @@ def _secret(*, has_key: bool) -> bytes:
     if len(secret) < _LEAST:
         raise RknnError(
             RknnStatus.RKNN_ERR_FAIL,
-            f"The key {path} of HBRT_RKNN_KEY has {len(secret)} bytes; write {_LEAST} or more, such as those of "
+            f"The key {path} of HBRT_RKNN_KEY has {len(secret)} bytes; it must have {_LEAST} or more, such as those of "
             "'openssl rand -hex 32'.",
         )
     return secret

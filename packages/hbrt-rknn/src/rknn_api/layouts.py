@@ -1,6 +1,6 @@
 """The memory layouts of tensors on each chip: NC1HWC2, strides, alignment, and the permitted changes of an attribute.
 
-Pure, but that ``rules_of`` reads a chip's profile.
+Pure, except that ``rules_of`` reads a chip's profile.
 
 Source: RKNN SDK advanced guide (chapter 5), 5.1 and 5.2; RKNN C API Reference (2.3.2), zero-copy attributes,
 https://github.com/airockchip/rknn-toolkit2
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PICTURE_CHANNELS = frozenset({1, 3, 4})
-"""An input with so many channels is NHWC to the NPU, with rows of w_stride pixels."""
+"""An input with this many channels is NHWC to the NPU, with rows of w_stride pixels."""
 
-_ROUND_PIXELS, _ROUND_BYTES = 4, 1024  # of a native tensor, as published logs of the RK3588 have it
+_ROUND_PIXELS, _ROUND_BYTES = 4, 1024  # of a native tensor, as in published logs of the RK3588
 
 _RV = 3  # the column of RV1103 and RV1106 in the table of functions
 
@@ -37,7 +37,7 @@ INPUT_EDITS = {
     "int32": ("int32",),
     "int64": ("int64",),
 }
-"""By the type of a model's input, the types that a program may feed it with by the zero-copy API."""
+"""By type of a model's input, the types that a program may feed it with in the zero-copy API."""
 
 OUTPUT_EDITS = {
     "bool": ("bool",),
@@ -47,7 +47,7 @@ OUTPUT_EDITS = {
     "int32": ("int32",),
     "int64": ("int64",),
 }
-"""By the type of a model's output, the types that a program may ask for."""
+"""By type of a model's output, the types that a program may request."""
 
 OUTPUT_LAYOUTS = {
     "NC1HWC2": ("NC1HWC2", "NCHW"),
@@ -55,17 +55,17 @@ OUTPUT_LAYOUTS = {
     "NHWC": ("NHWC",),
     "UNDEFINED": ("UNDEFINED",),
 }
-"""By the layout of an output that a query gave, those that a program may ask for."""
+"""By an output's queried layout, the layouts that a program may request."""
 
 
 class Rules(NamedTuple):
-    """What a chip wants.
+    """A chip's requirements.
 
     Attributes:
         c2: By type; 0 if it has no such layout.
         width_align: Widths are rounded up to a multiple of this.
         bytes_align: Sizes are rounded up to a multiple of this.
-        output_edits: As ``OUTPUT_EDITS``; RV1103 and RV1106 make no float32.
+        output_edits: As ``OUTPUT_EDITS``; RV1103 and RV1106 do not produce float32.
     """
 
     c2: dict[str, int]
@@ -120,7 +120,7 @@ def to_native(array: NDArray[Any], native: Sequence[int]) -> NDArray[Any]:
 
     Args:
         array: N, C, H, W.
-        native: As ``native_shape`` has it, or with a larger C1.
+        native: As from ``native_shape``, or with a larger C1.
     """
     n, c, h, w = array.shape
     _, c1, _, _, c2 = native
@@ -136,7 +136,7 @@ def from_native(array: NDArray[Any], channels: int) -> NDArray[Any]:
 
 
 def stride_of(width: int, channels: int, align: int) -> int:
-    """Pixels that a row of an NHWC input takes: its width, rounded up for a picture."""
+    """Pixels per row of an NHWC input: its width, rounded up for a picture."""
     return -(-width // align) * align if channels in PICTURE_CHANNELS else width
 
 
@@ -147,7 +147,7 @@ def strided_bytes(shape: Sequence[int], w_stride: int, h_stride: int, element_by
 
 
 def with_strides(array: NDArray[Any], w_stride: int, h_stride: int = 0) -> NDArray[Any]:
-    """An NHWC tensor with padded rows and images, zeros between: one dimension."""
+    """An NHWC tensor with padded rows and images, zeros in between: one dimension."""
     n, h, w, c = array.shape
     wide = np.zeros((n, h_stride or h, w_stride or w, c), array.dtype)
     wide[:, :h, :w] = array
@@ -159,7 +159,7 @@ def without_strides(data: NDArray[Any], shape: Sequence[int], w_stride: int, h_s
 
     Args:
         data: One-dimensional: the elements and the gaps between them.
-        shape: N, H, W, C without it.
+        shape: N, H, W, C without gaps.
         w_stride: Pixels from row to row, 0 for the width.
         h_stride: Rows from image to image, 0 for the height.
 

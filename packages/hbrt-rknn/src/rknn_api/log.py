@@ -9,7 +9,7 @@ from hbrt.borders.printable import LINES, printable
 
 
 class Log:
-    """Errors and warnings always; hints when it is verbose."""
+    """Errors and warnings always; hints if it is verbose."""
 
     def __init__(self, *, verbose: bool = False, file: str | Path | None = None) -> None:
         """Open the file, replacing its contents.
@@ -29,12 +29,12 @@ class Log:
         self._write("W", where, sentence)
 
     def info(self, where: str, sentence: str) -> None:
-        """What was done."""
+        """Log a step that was done."""
         if self.is_verbose:
             self._write("I", where, sentence)
 
     def text(self, text: str) -> None:
-        """A table that the program asked for, on standard output."""
+        """Print a table requested by the program on standard output."""
         text = printable(text, LINES)
         print(text, flush=True)
         if self._file is not None:

@@ -1,7 +1,7 @@
 """The memory that a model needs: bytes of its weights, and the offsets of its internal tensors. Pure.
 
 Source: RKNN SDK advanced guide (chapter 5), 5.7
-Emulator: placement is first fit by lifetime; tensors are rounded up to 1024 bytes, as published logs have it.
+Emulator: placement is first fit by lifetime; tensors are rounded up to 1024 bytes, as in published logs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Placed(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Behind its last byte."""
+        """The address after its last byte."""
         return self.start + self.tensor.size_bytes
 
 
@@ -83,7 +83,7 @@ def weight_bytes(model: ModelProto) -> int:
 def internal_tensors(model: ModelProto) -> list[Lifetime]:
     """The tensors between the layers of a model whose shapes are known; inputs and outputs belong to the program.
 
-    Of a quantized model they are the stored ones: a layer quantizes and dequantizes inside.
+    For a quantized model, they are the stored ones: a layer quantizes and dequantizes internally.
     """
     graph = shape_inference.infer_shapes(model).graph
     edges = {value.name for value in (*graph.input, *graph.output)}

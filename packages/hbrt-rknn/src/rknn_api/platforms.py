@@ -12,7 +12,7 @@ from rknn_api.errors import invalid_parameter
 
 
 class CoreMask(IntEnum):
-    """On which NPU cores a model runs.
+    """Which NPU cores a model runs on.
 
     Source: RKNN SDK advanced guide (chapter 5), 5.3.1
     Emulator: the numbers of NPU_CORE_ALL and above.
@@ -39,7 +39,7 @@ class Platform:
     """A chip.
 
     Attributes:
-        name: As ``target_platform`` has it.
+        name: As in ``target_platform``.
         profile: Its constants.
     """
 
@@ -53,7 +53,7 @@ class Platform:
 
     @property
     def has_general_api(self) -> bool:
-        """It has set_input_shapes, dup_context, custom ops: models of several shapes, and batches."""
+        """Whether it supports set_input_shapes, dup_context, custom ops: models with several shapes, and batches."""
         return self.profile.whole("npu.functions") <= 2
 
     @property
@@ -62,7 +62,7 @@ class Platform:
         return ("w8a8", *_MORE_DTYPES.get(self.name, ()))
 
     def cores_of(self, mask: int) -> tuple[int, ...]:
-        """The cores of a mask; (0,) for AUTO, which takes one.
+        """The cores of a mask; (0,) for AUTO, which uses one.
 
         Raises:
             RknnError: RKNN_ERR_PARAM_INVALID: the chip has no such core, or the mask is invalid.
@@ -73,17 +73,17 @@ class Platform:
             return (0,)
         if self.cores == 1:
             raise invalid_parameter(
-                f"core_mask is {_mask_name(mask)}, and {self.name} has one NPU core; leave core_mask away."
+                f"core_mask is {_mask_name(mask)}, but {self.name} has one NPU core; omit core_mask."
             )
         if mask == CoreMask.NPU_CORE_ALL:
             return tuple(range(self.cores))
         if mask not in set(CoreMask) or not isinstance(mask, int):
             names = ", ".join(one.name for one in CoreMask)
-            raise invalid_parameter(f"core_mask is {mask!r}; it is one of {names}.")
+            raise invalid_parameter(f"Invalid core_mask {mask!r}: must be one of {names}.")
         wanted = tuple(core for core in range(3) if mask >> core & 1)
         if wanted[-1] >= self.cores:
             raise invalid_parameter(
-                f"core_mask is {_mask_name(mask)}, and {self.name} has the NPU cores 0 to {self.cores - 1}."
+                f"core_mask is {_mask_name(mask)}, but {self.name} has the NPU cores 0 to {self.cores - 1}."
             )
         return wanted
 
@@ -104,7 +104,7 @@ Source: RKNN-Toolkit2 API Reference (2.3.2), config, https://github.com/airockch
 
 @cache
 def platform_of(name: str) -> Platform:
-    """A chip by its name, in any case; "rk3588s" is an rk3588.
+    """A chip by its name, case-insensitive; "rk3588s" is an rk3588.
 
     Raises:
         RknnError: RKNN_ERR_PARAM_INVALID: unknown chip; suggests the nearest name.
@@ -112,6 +112,6 @@ def platform_of(name: str) -> Platform:
     wanted = "rk3588" if str(name).lower() == "rk3588s" else str(name).lower()
     if wanted not in PLATFORMS:
         near = get_close_matches(wanted, PLATFORMS, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"it is one of {', '.join(PLATFORMS)}."
+        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(PLATFORMS)}."
         raise invalid_parameter(f"Unknown platform {name!r}; {hint}")
     return Platform(wanted, find(wanted))

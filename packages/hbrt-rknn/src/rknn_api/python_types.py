@@ -1,4 +1,4 @@
-"""Python's additions to the structures of RKNN: numpy's names of types, and the types of callbacks."""
+"""Python's additions to the RKNN structures: numpy's names of types, and the types of callbacks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DTYPES = {
     "int32": rknn_tensor_type.RKNN_TENSOR_INT32, "uint32": rknn_tensor_type.RKNN_TENSOR_UINT32,
     "int64": rknn_tensor_type.RKNN_TENSOR_INT64, "bool": rknn_tensor_type.RKNN_TENSOR_BOOL,
 }  # fmt: skip
-"""By numpy's name of a type, its number."""
+"""A type's number, by numpy's name."""
 DTYPE_OF = {int(number): name for name, number in DTYPES.items()}
 
 rknn_custom_op_callback = ctypes.CFUNCTYPE(

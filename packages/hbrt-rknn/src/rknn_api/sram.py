@@ -28,7 +28,7 @@ class Region(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Behind its last byte."""
+        """The address after its last byte."""
         return self.start + self.size_bytes
 
 
@@ -70,7 +70,7 @@ def hit(start: int, end: int, window: Region) -> int:
 
 
 class Traffic(NamedTuple):
-    """Bytes that a run moves: the total for internal tensors, each written once and read once, and the part in SRAM."""
+    """Bytes moved by a run: the total for internal tensors, each written once and read once, and the part in SRAM."""
 
     internal: int
     in_sram: int
@@ -83,7 +83,7 @@ def traffic(placed: Sequence[tuple[int, int]], window: Region, edge_bytes: int) 
 
 
 def table(placed: Sequence[Placed], window: Region, base: int, edge_bytes: int) -> str:
-    """The internal tensors of a model with their offsets, as the run time logs them at level 3.
+    """The internal tensors of a model with their offsets, as logged by the runtime at level 3.
 
     Args:
         placed: The tensors; the arena begins with the window.

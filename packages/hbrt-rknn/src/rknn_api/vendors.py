@@ -6,10 +6,10 @@ from importlib.metadata import PackageNotFoundError, version
 
 
 def refuse_beside(distribution: str) -> None:
-    """Refuse to be imported where the vendor's distribution is installed.
+    """Refuse to be imported if the vendor's distribution is installed.
 
     Raises:
-        ImportError: it is installed; says what to do.
+        ImportError: it is installed; the message says what to do.
     """
     try:
         found = version(distribution)

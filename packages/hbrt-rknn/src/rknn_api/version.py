@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import Final
 
-API: Final = "2.3.2"  # whose names and files these are
+API: Final = "2.3.2"  # the names and files belong to it
 DRIVER: Final = "0.9.8"
 
 
@@ -15,12 +15,12 @@ def sdk_version() -> str:
 
 
 def version_table(*drivers: str) -> str:
-    """Lay versions out as ``get_sdk_version`` does, since programs take them out of its lines.
+    """Format versions like ``get_sdk_version``, since programs parse its lines.
 
     Args:
-        drivers: What stands behind ``DRV:``, a line each.
+        drivers: What follows ``DRV:``, one line each.
 
-    The lines are those of the toolkit's README of npu_device_test, and of public programs that read them.
+    The lines are those of the README of the toolkit's npu_device_test, and of public programs that read them.
     """
     rule = "=" * 46
     lines = [f"API: {API} ({sdk_version()})", *(f"DRV: {one}" for one in drivers)]

@@ -45,15 +45,15 @@ def test_what_cannot_be_encrypted_is_said(tmp_path: Path) -> None:
     plain.write_bytes(model("int8"))
     assert rknn.export_encrypted_rknn_model(plain, tmp_path / "hidden.rknn") == 0
     for given, level, sentence in (
-        (tmp_path / "hidden.rknn", 1, "is encrypted already"),
-        (plain, 4, "crypt_level is 4; write 1, 2 or 3."),
+        (tmp_path / "hidden.rknn", 1, "is already encrypted"),
+        (plain, 4, "Invalid crypt_level 4: must be 1, 2 or 3."),
         (tmp_path / "none.rknn", 1, "cannot be read: No such file or directory"),
     ):
         assert rknn.export_encrypted_rknn_model(given, tmp_path / "new.rknn", level) == -1
         assert sentence in rknn.last_error
     plain.write_bytes(model("int8", "rv1106"))
     assert rknn.export_encrypted_rknn_model(plain, tmp_path / "new.rknn") == -1
-    assert "rv1106 runs no encrypted models" in rknn.last_error
+    assert "rv1106 does not run encrypted models" in rknn.last_error
     assert not (tmp_path / "new.rknn").exists()
 
 
@@ -74,18 +74,18 @@ def test_another_key_and_a_change_are_told_apart(tmp_path: Path, monkeypatch: py
     for at in (70, len(hidden) // 2, len(hidden) - 1):
         changed = bytearray(hidden)
         changed[at] ^= 1
-        assert "is damaged: it was changed or cut short" in refusal(bytes(changed))
-    assert "is damaged: it was changed or cut short" in refusal(hidden[:-5])
-    assert "is cut short" in refusal(hidden[:30])
-    assert "layout 1, level 9" in refusal(hidden[:12] + b"\x09" + hidden[13:])
+        assert "is damaged: it was changed or truncated" in refusal(bytes(changed))
+    assert "is damaged: it was changed or truncated" in refusal(hidden[:-5])
+    assert "is truncated" in refusal(hidden[:30])
+    assert "version 1, level 9" in refusal(hidden[:12] + b"\x09" + hidden[13:])
     key.write_text("0123456789abcdef0124\n")
-    assert f"the key in {key} is another one" in refusal(hidden)
+    assert f"the key in {key} is a different one" in refusal(hidden)
     key.write_text("short")
-    assert "has 5 bytes; write 16 or more" in refusal(hidden)
+    assert "has 5 bytes; it must have 16 or more" in refusal(hidden)
     key.unlink()
     assert "cannot be read: No such file" in refusal(hidden)
     monkeypatch.delenv("HBRT_RKNN_KEY")
-    assert "name the file of its key in HBRT_RKNN_KEY" in refusal(hidden)
+    assert "set HBRT_RKNN_KEY to the file of its key" in refusal(hidden)
     own = encrypted(data, 1)
     assert decrypted(own, "The model") == data
     assert "its header was changed" in refusal(own[:20] + b"xx" + own[22:])

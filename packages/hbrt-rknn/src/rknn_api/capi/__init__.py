@@ -1,1 +1,1 @@
-"""Behind the run time's C functions: contexts, their queries, inputs and outputs, and memory of the board."""
+"""Behind the runtime's C functions: contexts, their queries, inputs and outputs, and board memory."""

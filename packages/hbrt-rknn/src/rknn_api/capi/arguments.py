@@ -1,4 +1,4 @@
-"""Arguments of the run time's C names: a context's number, whole numbers, structures by value, pointer or array."""
+"""Arguments of the runtime's C names: a context's number, integers, structures by value, pointer or array."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def handle_of(context: Any) -> int:
 
 def handle_or_none(context: Any) -> int | None:
     """The number of a context, including 0; None for an invalid one."""
-    found = deref(context, rknn_context)  # type: ignore[type-var]  # a number, where other handles are pointers
+    found = deref(context, rknn_context)  # type: ignore[type-var] # a number, where other handles are pointers
     return integer(context if found is None else found.value)
 
 
@@ -36,9 +36,9 @@ def structure_of(name: str, given: Any, kind: type[_S]) -> _S:
 
 
 def number_of(name: str, given: Any) -> int:
-    """The whole number behind an argument; raises RKNN_ERR_PARAM_INVALID."""
+    """The integer behind an argument; raises RKNN_ERR_PARAM_INVALID."""
     if (found := integer(given)) is None:
-        raise invalid_parameter(f"{name} is {given!r}; pass a whole number.")
+        raise invalid_parameter(f"{name} is {given!r}; pass an integer.")
     return found
 
 
@@ -52,5 +52,5 @@ def array_of(name: str, given: Any, count: Any, kind: type[_S]) -> list[_S]:
         pointer = ctypes.cast(ctypes.byref(first), ctypes.POINTER(kind))
         elements = [pointer[at] for at in range(max(0, number))]
     if number < 1 or len(elements) < number:
-        raise invalid_parameter(f"{name} has {len(elements)}, and the number of them is {number}.")
+        raise invalid_parameter(f"{name} has {len(elements)} elements, but their number is given as {number}.")
     return [structure_of(name, one, kind) for one in elements]

@@ -20,7 +20,7 @@ from rknn_api.errors import invalid_model
 from rknn_api.layouts import Rules
 from rknn_api.types import rknn_tensor_attr, rknn_tensor_format, rknn_tensor_qnt_type
 
-_PLAIN_TYPES = frozenset({"bool", "int64"})  # which the NPU takes as NCHW, and does not quantize
+_PLAIN_TYPES = frozenset({"bool", "int64"})  # which the NPU takes as NCHW, unquantized
 _QUANTIZED = frozenset({"int8", "uint8", "int16", "uint16"})
 
 
@@ -34,12 +34,12 @@ class View(Enum):
 
 
 class Side(NamedTuple):
-    """A tensor of a model at its present shape.
+    """A tensor of a model at its current shape.
 
     Attributes:
         info: Its description.
         shape: In the graph's layout, with all images of a batch.
-        is_input: Whether it is one.
+        is_input: Whether it is an input.
     """
 
     info: TensorInfo
@@ -94,8 +94,8 @@ def fill(attr: rknn_tensor_attr, side: Side, view: View, rules: Rules) -> None:
     """
     if side.info.stored not in python_types.DTYPES or len(side.shape) > types.RKNN_MAX_DIMS:
         raise invalid_model(
-            f"{side.info.name!r} is of {side.info.stored} and has {counted(len(side.shape), 'dimension')}; "
-            f"the C API has {', '.join(python_types.DTYPES)}, and {types.RKNN_MAX_DIMS} dimensions."
+            f"{side.info.name!r} has type {side.info.stored} and {counted(len(side.shape), 'dimension')}; "
+            f"the C API supports {', '.join(python_types.DTYPES)}, and {types.RKNN_MAX_DIMS} dimensions."
         )
     info, layout = side.info, layout_of(side, view, rules)
     dims = dims_in(side, layout, rules.c2.get(info.stored, 0))

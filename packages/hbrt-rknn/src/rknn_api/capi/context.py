@@ -1,6 +1,6 @@
-"""A context: the API that its program uses, its inputs and outputs, and a run. Every misuse is a sentence.
+"""A context: the API that its program uses, its inputs and outputs, and a run. Every misuse gets a message.
 
-Emulator: calls in the wrong order return RKNN_ERR_FAIL; the reference names no code for it.
+Emulator: calls in the wrong order return RKNN_ERR_FAIL; the reference specifies no code for it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Way(Enum):
 
 
 class Bound(NamedTuple):
-    """Memory that rknn_set_io_mem gave a tensor."""
+    """Memory set by rknn_set_io_mem for a tensor."""
 
     held: Held
     form: Form
@@ -59,9 +59,9 @@ class Context:
 
     Args:
         model: Its model, in use until the context is closed.
-        memory: Of the board.
-        flags: Of rknn_init.
-        cores: How many NPU cores the board has.
+        memory: Board memory.
+        flags: Flags of rknn_init.
+        cores: Number of NPU cores on the board.
         priority: Of its tasks in the mailbox.
     """
 
@@ -75,17 +75,17 @@ class Context:
         self.workers = cores
         self.schedule = Schedule(priority=priority)
         self.sram = Region(0, 0)
-        self.kept: list[Any] = []  # what a query's answer points to
+        self.kept: list[Any] = []  # targets of pointers in a query's result
         self._way: Way | None = None
         self._feeds: dict[int, NDArray[Any]] = {}
         self._results: list[NDArray[Any]] | None = None
-        self._before: tuple[int, list[NDArray[Any]]] | None = None  # the frame before, with RKNN_FLAG_ASYNC_MASK
+        self._before: tuple[int, list[NDArray[Any]]] | None = None  # the previous frame, with RKNN_FLAG_ASYNC_MASK
         self.frame = 0  # the number of the latest run
         self._thread: ThreadPoolExecutor | None = None
         self._pending: Future[tuple[list[NDArray[Any]], int]] | None = None
         self._given: dict[int, Any] = {}  # buffers of rknn_outputs_get, by address
         self._bound: dict[tuple[bool, int], Bound] = {}
-        self._staging = OpMemory(memory)  # the graph's arrays, of what the program has in another form
+        self._staging = OpMemory(memory)  # the graph's arrays, for tensors that the program has in another form
         self._staged: dict[tuple[bool, int], NDArray[Any]] = {}
         self._outside: dict[str, Held] = {}
         model.users += 1
@@ -94,11 +94,11 @@ class Context:
 
     @property
     def shape_set(self) -> int:
-        """The present set of shapes, or the largest before one was chosen."""
+        """The current set of shapes, or the largest before one was chosen."""
         return self.set or 0
 
     def sides(self, *, is_input: bool) -> list[Side]:
-        """The inputs or outputs at the present shapes."""
+        """The inputs or outputs at the current shapes."""
         return self.model.sides(self.shape_set, is_input=is_input)
 
     def side(self, index: int, *, is_input: bool) -> Side:
@@ -109,25 +109,25 @@ class Context:
         """
         sides, what = self.sides(is_input=is_input), "input" if is_input else "output"
         if not 0 <= index < len(sides):
-            raise invalid_parameter(f"index is {index}; the model has the {what}s 0 to {len(sides) - 1}.")
+            raise invalid_parameter(f"index {index} is out of range; the model has the {what}s 0 to {len(sides) - 1}.")
         return sides[index]
 
     def choose_shapes(self, attrs: Sequence[rknn_tensor_attr]) -> None:
-        """Switch to a set of shapes; inputs and memory must be given anew.
+        """Switch to a set of shapes; inputs and memory must be set again.
 
         Raises:
             RknnError: RKNN_ERR_PARAM_INVALID: the model has no such set, or an attribute does not name an input.
         """
         count = len(self.model.metadata.inputs)
         if len(attrs) != count:
-            raise invalid_parameter(f"n_inputs is {len(attrs)}; the model has {count} inputs, and takes all at once.")
+            raise invalid_parameter(f"n_inputs is {len(attrs)}; the model has {count} inputs, and needs all at once.")
         wanted: dict[int, tuple[int, ...]] = {}
         for attr in attrs:
             side = self.side(attr.index, is_input=True)
             layout = _layout(attr.fmt, "fmt")
             want = "NHWC" if side.is_picture else "UNDEFINED"
             if layout != want:
-                raise invalid_parameter(f"fmt of the input {side.info.name!r} is {layout}; it is {want} here.")
+                raise invalid_parameter(f"fmt of the input {side.info.name!r} is {layout}; it must be {want} here.")
             wanted[attr.index] = attr.shape
         found = [
             at
@@ -139,8 +139,8 @@ class Context:
         ]
         if not found:
             raise invalid_parameter(
-                f"The shapes are {[list(one) for _, one in sorted(wanted.items())]}; the model has the "
-                f"{self.model.sets or 1} that RKNN_QUERY_INPUT_DYNAMIC_RANGE lists, each for all inputs at once."
+                f"The shapes are {[list(one) for _, one in sorted(wanted.items())]}; the model has only the "
+                f"{self.model.sets or 1} listed by RKNN_QUERY_INPUT_DYNAMIC_RANGE, each for all inputs at once."
             )
         self.settle()
         self.set = found[0]
@@ -160,7 +160,9 @@ class Context:
         for given in inputs:
             sides = self.sides(is_input=True)
             if not 0 <= given.index < len(sides):
-                raise _bad_input(f"index is {given.index}; the model has the inputs 0 to {len(sides) - 1}.")
+                raise _bad_input(
+                    f"index {given.index} is out of range; the model has the inputs 0 to {len(sides) - 1}."
+                )
             feeds[given.index] = self._fed(sides[given.index], given)
         self._feeds |= feeds
 
@@ -205,7 +207,7 @@ class Context:
         """Convert and copy outputs.
 
         Returns:
-            The number of the run that they are of.
+            The number of the run that produced them.
 
         Raises:
             RknnError: RKNN_ERR_OUTPUT_INVALID: an output does not fit. RKNN_ERR_FAIL: the model has not been run, or
@@ -218,21 +220,21 @@ class Context:
         if results is None:
             raise _out_of_order("No output yet: call rknn_run after rknn_inputs_set.")
         sides, made = self.sides(is_input=False), []
-        is_by_place = len(outputs) > 1 and not any(wanted.index for wanted in outputs)  # index was left out
+        is_by_place = len(outputs) > 1 and not any(wanted.index for wanted in outputs)  # index was omitted
         for place, wanted in enumerate(outputs):
             index = place if is_by_place else wanted.index
             if not 0 <= index < len(sides):
-                raise _bad_output(f"index is {index}; the model has the outputs 0 to {len(sides) - 1}.")
+                raise _bad_output(f"index {index} is out of range; the model has the outputs 0 to {len(sides) - 1}.")
             side = sides[index]
             form = Form("float32" if wanted.want_float else side.info.stored, side.info.layout)
             result = results[index]
             array = from_graph(result, side, form)
             if not wanted.is_prealloc and np.may_share_memory(array, result):
-                array = array.copy()  # the program may write there, and get the output again
+                array = array.copy()  # the program may write there, and request the output again
             if wanted.is_prealloc and (not wanted.buf or wanted.size < array.nbytes):
                 raise _bad_output(
-                    f"The output {side.info.name!r} has {array.nbytes} bytes, and the buffer at {wanted.buf or 0:#x} "
-                    f"has {wanted.size}; give one of that size, or is_prealloc = 0."
+                    f"The output {side.info.name!r} has {array.nbytes} bytes, but the buffer at {wanted.buf or 0:#x} "
+                    f"has {wanted.size}; use one of that size, or is_prealloc = 0."
                 )
             made.append((wanted, array))
         for wanted, array in made:
@@ -248,7 +250,7 @@ class Context:
         """Free the buffers that get_outputs allocated.
 
         Raises:
-            RknnError: RKNN_ERR_OUTPUT_INVALID: a buffer was not allocated by it, or was released before.
+            RknnError: RKNN_ERR_OUTPUT_INVALID: a buffer was not allocated by it, or was already released.
         """
         for output in outputs:
             if output.is_prealloc:
@@ -262,7 +264,7 @@ class Context:
     # -- the zero-copy API
 
     def bind(self, mem: rknn_tensor_mem, attr: rknn_tensor_attr) -> None:
-        """Place a tensor in memory of the board.
+        """Place a tensor in board memory.
 
         Raises:
             RknnError: RKNN_ERR_PARAM_INVALID: the attribute does not match a tensor, or has a change that is not
@@ -275,14 +277,14 @@ class Context:
         wanted = size_of(side, form)
         if held.size < wanted:
             raise invalid_parameter(
-                f"The memory at {held.phy_addr:#x} has {held.size} bytes, and {side.info.name!r} takes {wanted}: "
-                "allocate size_with_stride, or size where the type was changed."
+                f"The memory at {held.phy_addr:#x} has {held.size} bytes, but {side.info.name!r} needs {wanted}: "
+                "allocate size_with_stride, or size if the type was changed."
             )
         self._takes(Way.ZERO_COPY)
         self._bound[is_input, index] = Bound(held, form)
 
     def _named(self, attr: rknn_tensor_attr) -> tuple[bool, int]:
-        """Whether an attribute is an input's, and its index: by name, as both kinds count from 0."""
+        """Whether an attribute belongs to an input, and its index: by name, as both kinds count from 0."""
         for is_input in (True, False):
             for index, side in enumerate(self.sides(is_input=is_input)):
                 if attr.index == index and attr.name == side.info.name.encode()[: types.RKNN_MAX_NAME_LEN - 1]:
@@ -303,7 +305,7 @@ class Context:
         )
         if dtype not in edits:
             raise invalid_parameter(
-                f"The type of {name!r} is {dtype or attr.type}; the model's is {side.info.stored}, which may be "
+                f"The type of {name!r} is {dtype or attr.type}; the model's is {side.info.stored}; it may be "
                 f"{' or '.join(edits)} here."
             )
         views = (View.PLAIN, View.NATIVE, View.NATIVE_NHWC, View.CURRENT)
@@ -313,16 +315,16 @@ class Context:
             permitted |= {"NHWC"}
         if layout not in permitted:
             raise invalid_parameter(
-                f"fmt of {name!r} is {layout}; it may be {' or '.join(sorted(permitted))} on this chip."
+                f"fmt of {name!r} is {layout}; it must be {' or '.join(sorted(permitted))} on this chip."
             )
         c2 = self._c2(side)
         dims = dims_in(side, layout, c2)
         is_nhwc = side.is_input and layout == "NHWC"
-        # The guide's sample: int8 is normalized and quantized by the program, uint8 by the NPU.
+        # As in the guide's sample: the program normalizes and quantizes int8, the NPU uint8.
         is_stored = bool(attr.pass_through) or (dtype == side.info.stored and dtype in {"int8", "int16"})
         form = Form(
             dtype,
-            # By the guide, an input of NC1HWC2 lies in NHWC unless it passes through.
+            # By the guide, an NC1HWC2 input is stored as NHWC unless it passes through.
             "NHWC" if side.is_input and layout == "NC1HWC2" and not attr.pass_through else layout,
             attr.w_stride if is_nhwc else 0,
             attr.h_stride if is_nhwc else 0,
@@ -334,12 +336,12 @@ class Context:
                 f"{name!r} has w_stride {form.w_stride} and h_stride {form.h_stride}, less than its {dims[2]} columns "
                 f"and {dims[1]} rows."
             )
-        # The guide's text changes the size with the type; its samples leave what a query told.
+        # The guide's text changes the size with the type; its samples keep the queried one.
         edited, element = prod(dims) * np.dtype(dtype).itemsize, np.dtype(side.info.stored).itemsize
         if attr.size not in {edited, *(prod(dims_in(side, one, c2)) * element for one in told)}:
             raise invalid_parameter(
-                f"size of {name!r} is {attr.size}; {list(dims)} of {dtype} has {edited} bytes: write them, or leave "
-                "what rknn_query told."
+                f"size of {name!r} is {attr.size}; {list(dims)} of {dtype} has {edited} bytes: set that, or keep "
+                "the size from rknn_query."
             )
         return form
 
@@ -347,7 +349,7 @@ class Context:
         return self.model.rules.c2.get(side.info.stored, 0)
 
     def set_outside(self, what: str, mem: rknn_tensor_mem, needed: int) -> None:
-        """Take weight or internal memory of the program's.
+        """Use the program's memory for weights or internal tensors.
 
         Raises:
             RknnError: RKNN_ERR_PARAM_INVALID: it is too small. RKNN_ERR_FAIL: rknn_init did not request it, or the
@@ -357,14 +359,14 @@ class Context:
         flags = (_OUTSIDE | _INTERNAL) if what == "internal" else _OUTSIDE
         if not self.flags & flags:
             raise _out_of_order(
-                f"The context has {what} memory of its own: give rknn_init RKNN_FLAG_MEM_ALLOC_OUTSIDE"
-                f"{' or RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE' if what == 'internal' else ''}."
+                f"The context has its own {what} memory: pass RKNN_FLAG_MEM_ALLOC_OUTSIDE"
+                f"{' or RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE' if what == 'internal' else ''} to rknn_init."
             )
         if self.run_us is not None:
             raise _out_of_order(f"The context has run: set its {what} memory before the first rknn_run.")
         if held.size < needed:
             raise invalid_parameter(
-                f"The {what} memory has {held.size} bytes; RKNN_QUERY_MEM_SIZE says that {needed} are needed."
+                f"The {what} memory has {held.size} bytes; {needed} are needed, see RKNN_QUERY_MEM_SIZE."
             )
         self._outside[what] = held
 
@@ -374,12 +376,12 @@ class Context:
         """Run once with the inputs that were set.
 
         Args:
-            is_waited: Return when the outputs are there. Otherwise, a run of the general API continues in the
+            is_waited: Return once the outputs are ready. Otherwise, a run of the general API continues in the
                 background and ``settle`` waits for it; a run of the zero-copy API always blocks, since nothing would
                 report its end.
 
         Returns:
-            The number of the run, from 1 on.
+            The number of the run, from 1.
 
         Raises:
             RknnError: RKNN_ERR_FAIL: an input was not set, or the run or the previous background run failed.
@@ -439,29 +441,29 @@ class Context:
             self._results, self.run_us = pending.result()
 
     def _workers(self) -> int:
-        """Images of a batch that run at the same time."""
+        """Number of batch images that run concurrently."""
         cores = self.schedule.cores.bit_count()
         return min(self.workers, cores) if cores else self.workers
 
     def _check_ready(self) -> None:
         if self.flags & _INFO_ONLY:
             raise _out_of_order(
-                "The context was made by RKNN_FLAG_COLLECT_MODEL_INFO_ONLY: it tells of the model and does not run it."
+                "The context was created with RKNN_FLAG_COLLECT_MODEL_INFO_ONLY: it cannot run the model."
             )
         if missing := self.model.prepare():
             raise _out_of_order(
-                f"The model has the custom ops {missing}, and nothing is registered for them: call "
+                f"The model has the custom ops {missing}, for which nothing is registered: call "
                 "rknn_register_custom_ops after rknn_init."
             )
         if self.set is None:
             raise _out_of_order("The model has several shapes: call rknn_set_input_shapes before the first rknn_run.")
         if self.flags & (_OUTSIDE | _INTERNAL) and not self._has_outside("internal") and self.model.internal_bytes:
             raise _out_of_order(
-                "The internal memory is the program's, by a flag of rknn_init: call rknn_set_internal_mem."
+                "The program supplies the internal memory, by a flag of rknn_init: call rknn_set_internal_mem."
             )
         if self.flags & _OUTSIDE and not self._has_outside("weight") and self.model.weight_bytes:
             raise _out_of_order(
-                "The weights are the program's, by RKNN_FLAG_MEM_ALLOC_OUTSIDE: call rknn_set_weight_mem."
+                "The program supplies the weights, by RKNN_FLAG_MEM_ALLOC_OUTSIDE: call rknn_set_weight_mem."
             )
         for is_input in (True, False):
             for index, side in enumerate(self.sides(is_input=is_input)):
@@ -485,7 +487,7 @@ class Context:
         return to_graph(raw, side, bound.form, self._stage((True, index), side)) if own is None else own
 
     def _stage(self, key: tuple[bool, int], side: Side) -> NDArray[Any] | None:
-        """The graph's array of a tensor, in memory of the board; None if only a run determines its size."""
+        """The graph's array of a tensor, in board memory; None if only a run determines its size."""
         if min(side.shape, default=0) < 0:
             return None
         staged = self._staged.get(key)
@@ -499,7 +501,7 @@ class Context:
         self._staging.close()
 
     def close(self) -> None:
-        """Release the model and of the program's memory, when no run continues anymore."""
+        """Release the model and the program's memory, once no run continues."""
         if self._thread is not None:
             self._thread.shutdown()
         self._unbind()
@@ -513,21 +515,21 @@ class Context:
         before = self._way or way
         if before is not way:
             raise _out_of_order(
-                f"The context uses {before.value}; {way.value} cannot be mixed with it: make "
-                "another context by rknn_init or rknn_dup_context."
+                f"The context uses {before.value}; it cannot be mixed with {way.value}: create "
+                "another context with rknn_init or rknn_dup_context."
             )
         self._way = way
 
 
 def _shares(place: NDArray[Any], feeds: Sequence[NDArray[Any]]) -> bool:
-    """Whether an output overlaps an input: a layer would overwrite data that another one still reads."""
+    """Whether an output overlaps an input: a layer would then overwrite data that another one still reads."""
     return any(np.may_share_memory(place, feed) for feed in feeds)
 
 
 def _layout(number: int, what: str) -> str:
     if number not in _LAYOUTS:
         raise invalid_parameter(
-            f"{what} is {number}; it is one of RKNN_TENSOR_{', RKNN_TENSOR_'.join(_LAYOUTS.values())}."
+            f"Invalid {what} {number}: must be one of RKNN_TENSOR_{', RKNN_TENSOR_'.join(_LAYOUTS.values())}."
         )
     return _LAYOUTS[number]
 

@@ -1,4 +1,4 @@
-"""Convert between a program's bytes and arrays of the graph, for every layout and type. Pure."""
+"""Convert between a program's bytes and the graph's arrays, for every layout and type. Pure."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class Form(NamedTuple):
-    """How a program's bytes are to be read or written.
+    """How a program's bytes are read or written.
 
     Attributes:
-        dtype: numpy's name of the type.
+        dtype: numpy's name for the type.
         layout: NCHW, NHWC, NC1HWC2 or UNDEFINED.
-        w_stride: Pixels from row to row of NHWC, 0 for the width.
+        w_stride: Pixels from row to row in NHWC, 0 for the width.
         h_stride: Rows from image to image, 0 for the height.
         is_stored: Whether the numbers are the model's own (pass_through): quantized, mean and deviation applied.
-        c2: Of NC1HWC2.
+        c2: For NC1HWC2.
     """
 
     dtype: str
@@ -51,7 +51,7 @@ def in_place(raw: memoryview, side: Side, form: Form) -> NDArray[Any] | None:
     Args:
         raw: At least ``size_of`` bytes.
         side: The input or output.
-        form: Of the bytes.
+        form: Form of the bytes.
     """
     dims = dims_in(side, form.layout, form.c2)
     is_sparse = form.layout == "NHWC" and size_of(side, form) != prod(dims) * np.dtype(form.dtype).itemsize
@@ -75,8 +75,8 @@ def to_graph(raw: memoryview, side: Side, form: Form, made: NDArray[Any] | None 
     Args:
         raw: At least ``size_of`` bytes.
         side: The input.
-        form: Of the bytes.
-        made: Destination, of the graph's type and shape; a new array if None.
+        form: Form of the bytes.
+        made: Destination, with the graph's type and shape; None for a new array.
 
     Returns:
         C-contiguous array in the graph's layout and type, a copy.
@@ -120,7 +120,7 @@ def _turned(array: NDArray[Any], has: str, wants: str) -> NDArray[Any]:
 
 
 def _real(stored: NDArray[Any], info: TensorInfo) -> NDArray[Any]:
-    """The values for the graph so that it computes with these stored numbers, since it quantizes and normalizes."""
+    """The values for the graph so that it computes with these stored numbers, although it quantizes and normalizes."""
     if info.stored == info.dtype:
         return stored
     real = stored.astype(np.float64)

@@ -1,10 +1,10 @@
-"""``rknn_*``: the run time in the names, argument order and codes of its C API. No call raises; each returns a code.
+"""``rknn_*``: the runtime with the names, argument order and codes of its C API. Calls return codes, never raise.
 
 Where a C program passes an address, pass an object that the call fills: ``rknn_init(ctx, model, len(model), 0, None)``
-with ``ctx = rknn_context()``. Buffers are addresses, as ``array.ctypes.data``.
+with ``ctx = rknn_context()``. Buffers are addresses, such as ``array.ctypes.data``.
 
 Source: RKNN C API Reference (2.3.2), functions, https://github.com/airockchip/rknn-toolkit2
-Emulator: arrays are lists, tuples or ctypes arrays; a message on standard error says why a call was refused.
+Emulator: arrays are lists, tuples or ctypes arrays; a message on standard error says why a call was rejected.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _failed(call: str, error: Exception) -> int:
     elif isinstance(error, GraphError):
         status, sentence = refused(error).status, str(error)
     else:
-        assert isinstance(error, RknnError)  # noqa: S101 - what is caught
+        assert isinstance(error, RknnError)  # noqa: S101 - the type that is caught
         status, sentence = error.status, error.text
     _log.error(call, sentence)
     return note(status, sentence)
@@ -107,13 +107,13 @@ def _returns_memory(call: Callable[_P, rknn_tensor_mem]) -> Callable[_P, rknn_te
 
 @returns_code
 def rknn_init(context: Any, model: Any, size: int, flag: int, extend: Any = None) -> None:
-    """Load a model and make a context.
+    """Load a model and create a context.
 
     Args:
         context: Out: a rknn_context.
         model: The model's bytes, or their address; with size 0 the path of its file.
         size: Bytes of the model, 0 for a path.
-        flag: RKNN_FLAG_*, added.
+        flag: RKNN_FLAG_*, ORed.
         extend: rknn_init_extend, or None.
 
     Returns:
@@ -125,7 +125,9 @@ def rknn_init(context: Any, model: Any, size: int, flag: int, extend: Any = None
     target = structure_of("context", context, rknn_context)
     flags, given = number_of("flag", flag), None if extend is None else structure_of("extend", extend, rknn_init_extend)
     if flags & ~_KNOWN_FLAGS:
-        raise invalid_parameter(f"flag is {flags:#x}; {flags & ~_KNOWN_FLAGS:#x} of it is not a flag of rknn_init.")
+        raise invalid_parameter(
+            f"Invalid flag {flags:#x}: {flags & ~_KNOWN_FLAGS:#x} of it is not a flag of rknn_init."
+        )
     container, label = _container(model, number_of("size", size), flags, given)
     here = runtime(container.metadata.target_platform)
     here.check_platform(container.metadata.target_platform)
@@ -133,7 +135,9 @@ def rknn_init(context: Any, model: Any, size: int, flag: int, extend: Any = None
     owner = None
     if flags & RknnFlag.RKNN_FLAG_SHARE_WEIGHT_MEM:
         if container.metadata.dynamic_input:
-            raise invalid_parameter("A model of several shapes cannot share its weights (RKNN_FLAG_SHARE_WEIGHT_MEM).")
+            raise invalid_parameter(
+                "A model with several shapes cannot share its weights (RKNN_FLAG_SHARE_WEIGHT_MEM)."
+            )
         owner = here.context(given.ctx if given is not None else 0).model
     is_run = not flags & RknnFlag.RKNN_FLAG_COLLECT_MODEL_INFO_ONLY
     loaded = RknnModel(container, label, partial(OpMemory, here.memory), is_run=is_run, weights_of=owner)
@@ -150,9 +154,9 @@ def rknn_init(context: Any, model: Any, size: int, flag: int, extend: Any = None
 
 def _container(model: Any, size: int, flags: int, extend: rknn_init_extend | None) -> tuple[Container, str]:
     if model is None:
-        raise invalid_parameter("model is NULL; give the model's bytes, or a path with size 0.")
+        raise invalid_parameter("model is NULL; pass the model's bytes, or a path with size 0.")
     if size < 0:
-        raise invalid_parameter(f"size is {size}; it is the model's bytes, or 0 for a path.")
+        raise invalid_parameter(f"Invalid size {size}: must be the number of the model's bytes, or 0 for a path.")
     if not size:
         path = path_of(os.fsdecode(model) if isinstance(model, bytes) else model, "model")
         return Container.read(path), f"the model {path.name}"
@@ -161,13 +165,13 @@ def _container(model: Any, size: int, flags: int, extend: rknn_init_extend | Non
     except (TypeError, ValueError, BufferError) as error:
         raise invalid_parameter(f"model is {type(model).__name__}: {error}.") from None
     if len(data) < size:
-        raise invalid_parameter(f"size is {size}, and model has {len(data)} bytes.")
+        raise invalid_parameter(f"size is {size}, but model has {len(data)} bytes.")
     data = data[:size]
     if flags & RknnFlag.RKNN_FLAG_MODEL_BUFFER_ZERO_COPY and extend is not None and extend.real_model_size:
         start, end = extend.real_model_offset, extend.real_model_offset + extend.real_model_size
         if start < 0 or end > size:
             raise invalid_parameter(
-                f"real_model_offset is {start} and real_model_size {extend.real_model_size}; there are {size} bytes."
+                f"real_model_offset {start} and real_model_size {extend.real_model_size} exceed the {size} bytes."
             )
         data = data[start:end]
     return Container.from_bytes(data if isinstance(model, bytes) else bytes(data)), "the model"
@@ -175,15 +179,15 @@ def _container(model: Any, size: int, flags: int, extend: rknn_init_extend | Non
 
 @returns_code
 def rknn_dup_context(context_in: Any, context_out: Any) -> None:
-    """Make a context that shares the model of another: for another thread.
+    """Create a context that shares another's model: for another thread.
 
     Returns:
-        0; RKNN_ERR_CTX_INVALID; RKNN_ERR_PARAM_INVALID for a model of several shapes.
+        0; RKNN_ERR_CTX_INVALID; RKNN_ERR_PARAM_INVALID for a model with several shapes.
     """
     here, source = _found("rknn_dup_context", context_in)
     target = structure_of("context_out", context_out, rknn_context)
     if source.model.sets:
-        raise invalid_parameter("A model of several shapes cannot be duplicated: call rknn_init again.")
+        raise invalid_parameter("A model with several shapes cannot be duplicated: call rknn_init again.")
     with source.lock:
         priority = source.schedule.priority
         target.value = here.add(Context(source.model.shared(), here.memory, source.flags, here.cores, priority))
@@ -239,15 +243,15 @@ def rknn_register_custom_ops(ctx: Any, op: Any, custom_op_num: int) -> None:
 
     Args:
         ctx: The context.
-        op: rknn_custom_op each, of a different op type.
-        custom_op_num: How many.
+        op: An array of rknn_custom_op, with different op types.
+        custom_op_num: Number of ops.
 
     Returns:
         0; RKNN_ERR_PARAM_INVALID: the model has no such op type, or a callback is missing; RKNN_ERR_FAIL: an init
         returned a nonzero value, or an op type is already registered.
 
     Source: RKNN SDK advanced guide (chapter 5), 5.5.4
-    Emulator: a context of rknn_dup_context has the ops that its origin had, with its own init.
+    Emulator: a context from rknn_dup_context has the ops that its origin had, with its own init.
     """
     _, found = _found("rknn_register_custom_ops", ctx)
     given = array_of("op", op, custom_op_num, rknn_custom_op)
@@ -260,8 +264,8 @@ def rknn_custom_op_get_op_attr(op_ctx: Any, attr_name: Any, op_attr: Any) -> Non
 
     Args:
         op_ctx: The context passed to the callback.
-        attr_name: Text or bytes.
-        op_attr: Out: rknn_custom_op_attr; texts are RKNN_TENSOR_UINT8, whole numbers RKNN_TENSOR_INT64; n_elems is 0
+        attr_name: String or bytes.
+        op_attr: Out: rknn_custom_op_attr; strings are RKNN_TENSOR_UINT8, integers RKNN_TENSOR_INT64; n_elems is 0
             for an attribute that the node does not set.
 
     Source: RKNN SDK advanced guide (chapter 5), 5.5.4
@@ -284,7 +288,7 @@ def rknn_query(context: Any, cmd: int, info: Any, size: int) -> None:
     Args:
         context: The context.
         cmd: RKNN_QUERY_*.
-        info: Out: the structure of the command; of rknn_tensor_attr and rknn_input_range the caller sets ``index``.
+        info: Out: the structure of the command; for rknn_tensor_attr and rknn_input_range, the caller sets ``index``.
         size: ``ctypes.sizeof`` the structure.
 
     Returns:
@@ -297,10 +301,10 @@ def rknn_query(context: Any, cmd: int, info: Any, size: int) -> None:
 
 
 def hbrt_rknn_sram() -> str:
-    """The SRAM pages that contexts of all the board's programs hold, as a board's driver shows them.
+    """The SRAM pages held by contexts of all the board's programs, as a board's driver shows them.
 
     Returns:
-        The bitmap; empty when no rknn_init has succeeded, the board is gone, or the chip has no SRAM.
+        The bitmap; empty if no rknn_init has succeeded, the board is gone, or the chip has no SRAM.
 
     Emulator: a board has a file for it, /sys/kernel/debug/rknpu/mm.
     """
@@ -320,8 +324,8 @@ def rknn_inputs_set(context: Any, n_inputs: int, inputs: Any) -> None:
 
     Args:
         context: The context.
-        n_inputs: How many.
-        inputs: rknn_input each: numbers of ``type`` in ``fmt``, or with pass_through the model's own.
+        n_inputs: Number of inputs.
+        inputs: An array of rknn_input: numbers of ``type`` in ``fmt``, or with pass_through the model's own.
 
     Returns:
         0; RKNN_ERR_INPUT_INVALID: an index, type, layout or size does not fit; RKNN_ERR_FAIL: the context uses the
@@ -329,7 +333,7 @@ def rknn_inputs_set(context: Any, n_inputs: int, inputs: Any) -> None:
     """
     _, found = _found("rknn_inputs_set", context)
     given = array_of("inputs", inputs, n_inputs, rknn_input)
-    if len(given) > (most := len(found.model.metadata.inputs)):  # in C nothing is there behind them
+    if len(given) > (most := len(found.model.metadata.inputs)):  # in C, nothing follows them
         raise RknnError(
             RknnStatus.RKNN_ERR_INPUT_INVALID, f"n_inputs is {len(given)}; the model has the inputs 0 to {most - 1}."
         )
@@ -339,7 +343,7 @@ def rknn_inputs_set(context: Any, n_inputs: int, inputs: Any) -> None:
 
 @returns_code
 def rknn_run(context: Any, extend: Any = None) -> None:
-    """Run once, and return when the outputs are there.
+    """Run once, and return when the outputs are ready.
 
     With RKNN_FLAG_ASYNC_MASK, or non_block 1 in ``extend``, a run of the general API continues in the background:
     rknn_outputs_get, the next rknn_run and rknn_destroy wait for it, and the first two return its error. With the flag,
@@ -367,7 +371,7 @@ def rknn_run(context: Any, extend: Any = None) -> None:
 
 @returns_code
 def rknn_wait(context: Any, extend: Any = None) -> None:
-    """No chip has it.
+    """Not available on any chip.
 
     Returns:
         RKNN_ERR_TARGET_PLATFORM_UNMATCH.
@@ -382,9 +386,9 @@ def rknn_outputs_get(context: Any, n_outputs: int, outputs: Any, extend: Any = N
 
     Args:
         context: The context.
-        n_outputs: How many.
-        outputs: rknn_output each: want_float 1 for float32, 0 for the stored type; is_prealloc 1 for a buffer of the
-            program's of at least ``size`` bytes. Out: buf, size.
+        n_outputs: Number of outputs.
+        outputs: An array of rknn_output: want_float 1 for float32, 0 for the stored type; is_prealloc 1 for a buffer of
+            the program with at least ``size`` bytes. Out: buf, size.
         extend: rknn_output_extend, or None. Out: frame_id, the number of the run.
 
     Returns:
@@ -416,12 +420,12 @@ def rknn_outputs_release(context: Any, n_outputs: int, outputs: Any) -> None:
 
 @returns_code
 def rknn_set_input_shapes(context: Any, n_inputs: int, attr: Any) -> None:
-    """Choose the shapes of a model of several; then inputs or memory are set anew.
+    """Choose the shapes of a model with several; then set inputs or memory again.
 
     Args:
         context: The context.
         n_inputs: All inputs.
-        attr: rknn_tensor_attr each: index, dims, n_dims, fmt (NHWC of four dimensions, else UNDEFINED).
+        attr: An array of rknn_tensor_attr: index, dims, n_dims, fmt (NHWC for four dimensions, otherwise UNDEFINED).
 
     Returns:
         0; RKNN_ERR_PARAM_INVALID: the model was not converted for these shapes.
@@ -450,14 +454,14 @@ def rknn_set_input_shape(context: Any, attr: Any) -> None:
 
 @_returns_memory
 def rknn_create_mem(context: Any, size: int) -> rknn_tensor_mem:
-    """Cacheable memory of the board; None if out of memory."""
+    """Allocate cacheable board memory; None if out of memory."""
     here = _runtime_of("rknn_create_mem", context)
     return here.memory.create(number_of("size", size))
 
 
 @_returns_memory
 def rknn_create_mem2(context: Any, size: int, alloc_flags: int) -> rknn_tensor_mem:
-    """Memory of the board by flags: RKNN_FLAG_MEMORY_*; with RKNN_MEM_FLAG_ALLOC_NO_CONTEXT the context may be 0."""
+    """Allocate board memory by flags: RKNN_FLAG_MEMORY_*; with RKNN_MEM_FLAG_ALLOC_NO_CONTEXT, the context may be 0."""
     flags = number_of("alloc_flags", alloc_flags)
     if flags & RknnFlag.RKNN_MEM_FLAG_ALLOC_NO_CONTEXT and not handle_or_none(context):
         return runtime().memory.create(number_of("size", size), flags)
@@ -470,11 +474,11 @@ def rknn_create_mem_from_fd(context: Any, fd: int, virt_addr: Any, size: int, of
     """Wrap memory given by a file descriptor; the offset must be a multiple of the page size.
 
     Args:
-        context: Any of the process.
-        fd: Of a memfd or of shared memory of another library, or the field fd of memory of rknn_create_mem.
+        context: Any context of the process.
+        fd: From a memfd or shared memory of another library, or the field fd of memory from rknn_create_mem.
         virt_addr: The field virt_addr of that memory, or an address in it; otherwise it has no effect.
         size: Bytes.
-        offset: Where the memory begins in the file; with such an address, the distance from it.
+        offset: Offset of the memory in the file; with such an address, the distance from it.
     """
     here = _runtime_of("rknn_create_mem_from_fd", context)
     return here.memory.from_fd(
@@ -492,7 +496,7 @@ def rknn_create_mem_from_phys(context: Any, phys_addr: int, virt_addr: Any, size
 
 @returns_code
 def rknn_destroy_mem(context: Any, mem: Any) -> None:
-    """Free memory, or release what was wrapped, which remains the program's.
+    """Free memory, or release wrapped memory, which remains the program's.
 
     Returns:
         0; RKNN_ERR_PARAM_INVALID: it is not valid, or was already destroyed.
@@ -503,7 +507,7 @@ def rknn_destroy_mem(context: Any, mem: Any) -> None:
 
 @returns_code
 def rknn_mem_sync(context: Any, mem: Any, mode: int) -> None:
-    """Move bytes between the CPU's cache and memory: before the NPU reads, after it wrote.
+    """Move bytes between the CPU's cache and memory: before the NPU reads, or after it has written.
 
     Returns:
         0; RKNN_ERR_PARAM_INVALID: no such direction.
@@ -516,11 +520,11 @@ def rknn_mem_sync(context: Any, mem: Any, mode: int) -> None:
 
 @returns_code
 def rknn_set_io_mem(context: Any, mem: Any, attr: Any) -> None:
-    """Place an input or output in memory of the board; zero-copy API.
+    """Place an input or output in board memory; zero-copy API.
 
     Args:
         context: The context.
-        mem: Memory, of the attribute's size_with_stride at least.
+        mem: Memory with at least the attribute's size_with_stride.
         attr: As returned by a query, with permitted changes of type, fmt, pass_through and strides; its size is the
             queried one or the one after the changes.
 
@@ -535,10 +539,10 @@ def rknn_set_io_mem(context: Any, mem: Any, attr: Any) -> None:
 
 @returns_code
 def rknn_set_weight_mem(context: Any, mem: Any) -> None:
-    """Give the memory of the weights; with RKNN_FLAG_MEM_ALLOC_OUTSIDE, before the first run.
+    """Set the memory of the weights; with RKNN_FLAG_MEM_ALLOC_OUTSIDE, before the first run.
 
     Returns:
-        0; RKNN_ERR_PARAM_INVALID: it is too small; RKNN_ERR_FAIL: another flag, or too late.
+        0; RKNN_ERR_PARAM_INVALID: it is too small; RKNN_ERR_FAIL: a different flag, or too late.
     """
     _, found = _found("rknn_set_weight_mem", context)
     with found.lock:
@@ -547,10 +551,10 @@ def rknn_set_weight_mem(context: Any, mem: Any) -> None:
 
 @returns_code
 def rknn_set_internal_mem(context: Any, mem: Any) -> None:
-    """Give the memory of internal tensors; with the flags for it, before the first run.
+    """Set the memory of internal tensors; with the flags for it, before the first run.
 
     Returns:
-        0; RKNN_ERR_PARAM_INVALID: it is too small; RKNN_ERR_FAIL: another flag, or too late.
+        0; RKNN_ERR_PARAM_INVALID: it is too small; RKNN_ERR_FAIL: a different flag, or too late.
     """
     _, found = _found("rknn_set_internal_mem", context)
     with found.lock:

@@ -1,4 +1,4 @@
-"""Which functions and queries a chip has. Pure.
+"""The functions and queries that each chip has. Pure.
 
 Source: RKNN C API Reference (2.3.2), tables 4-1 and 4-2, https://github.com/airockchip/rknn-toolkit2
 Emulator: RKNN_QUERY_DEVICE_MEM_INFO works on every chip, since the reference contradicts itself; a function that a chip
@@ -11,7 +11,7 @@ from typing import Final
 
 from rknn_api.types import rknn_query_cmd as q
 
-_GENERAL: Final = frozenset({1, 2})  # columns of the table: one NPU core, several; 3 and 4 have zero-copy calls alone
+_GENERAL: Final = frozenset({1, 2})  # columns of the table: one NPU core, several; 3 and 4 have only zero-copy calls
 COLUMNS: Final[dict[str, frozenset[int]]] = {
     "rknn_create_mem_from_fd": frozenset({1, 2, 3}),
     "rknn_dup_context": _GENERAL,
@@ -28,7 +28,7 @@ COLUMNS: Final[dict[str, frozenset[int]]] = {
     "rknn_wait": frozenset(),
     "rknn_create_mem_from_mb_blk": frozenset(),
 }
-"""Columns that have a function; one that is not here is everywhere."""
+"""Columns that have a function; a function not listed here is available everywhere."""
 
 GENERAL_QUERIES: Final = frozenset(
     {

@@ -1,4 +1,4 @@
-"""``rknn_matmul_*``: matrix products in memory of the board, with the C API's names.
+"""``rknn_matmul_*``: matrix products in board memory, with the C API's names.
 
 Source: RKNN C API Reference (2.3.2), matrix multiplication, https://github.com/airockchip/rknn-toolkit2
 Emulator: B must be in memory in the layout given by ``info`` at each run; iommu_domain_id has no effect.
@@ -31,7 +31,7 @@ from rknn_api.types import (
 
 @returns_code
 def rknn_matmul_create(ctx: Any, info: Any, io_attr: Any) -> None:
-    """Make a product of matrices.
+    """Create a matrix product.
 
     Args:
         ctx: Out: a rknn_context.
@@ -47,7 +47,7 @@ def rknn_matmul_create(ctx: Any, info: Any, io_attr: Any) -> None:
 
 @returns_code
 def rknn_matmul_create_dynamic_shape(ctx: Any, info: Any, shape_num: int, dynamic_shapes: Any, io_attrs: Any) -> None:
-    """Make a product of several sizes; rknn_matmul_set_dynamic_shape chooses one. As rknn_matmul_create otherwise."""
+    """Create a product with several sizes, as rknn_matmul_create; rknn_matmul_set_dynamic_shape chooses one."""
     count = number_of("shape_num", shape_num)
     shapes = array_of("dynamic_shapes", dynamic_shapes, count, rknn_matmul_shape)
     attrs = array_of("io_attrs", io_attrs, count, rknn_matmul_io_attr)
@@ -61,7 +61,7 @@ def _create(call: str, ctx: Any, info: Any, shapes: list[Sizes] | None, attrs: l
     if given.type not in KINDS or not is_laid_out:
         raise invalid_parameter(
             f"type is {given.type}, B_layout {given.B_layout} and AC_layout {given.AC_layout}: types are 1 to 12 and "
-            "15, layouts 0 (normal) and 1 (native), and 2 (turned) for B."
+            "15, layouts 0 (normal) and 1 (native), and 2 (transposed) for B."
         )
     sizes = shapes or [Sizes(given.M, given.K, given.N)]
     here = runtime()
@@ -84,33 +84,35 @@ def rknn_matmul_set_dynamic_shape(ctx: Any, shape: Any) -> None:
     found, given = _found(ctx), structure_of("shape", shape, rknn_matmul_shape)
     sizes = Sizes(given.M, given.K, given.N)
     if sizes not in found.shapes:
-        raise invalid_parameter(f"M, K and N are {tuple(sizes)}; it has {[tuple(one) for one in found.shapes]}.")
+        raise invalid_parameter(
+            f"M, K and N are {tuple(sizes)}; they must be one of {[tuple(one) for one in found.shapes]}."
+        )
     found.bound.clear()
     found.sizes = sizes
 
 
 @returns_code
 def rknn_matmul_set_io_mem(ctx: Any, mem: Any, attr: Any) -> None:
-    """Place A, B or C in memory of the board.
+    """Place A, B or C in board memory.
 
     Args:
         ctx: The product.
-        mem: Memory of rknn_create_mem.
+        mem: Memory from rknn_create_mem.
         attr: The matrix's attribute from the creation; its name selects the matrix.
 
     Returns:
-        0; RKNN_ERR_PARAM_INVALID: the memory is too small, or the attribute is of no matrix.
+        0; RKNN_ERR_PARAM_INVALID: the memory is too small, or the attribute belongs to no matrix.
     """
     found, given = _found(ctx), structure_of("attr", attr, rknn_matmul_tensor_attr)
     which = given.name.decode(errors="replace")
     if which not in NAMES:
-        raise invalid_parameter(f"The attribute's name is {which!r}; take one of io_attr: A, B or C.")
+        raise invalid_parameter(f"The attribute's name is {which!r}; it must be one of io_attr: A, B or C.")
     found.bind(structure_of("mem", mem, rknn_tensor_mem), which)
 
 
 @returns_code
 def rknn_matmul_set_core_mask(ctx: Any, core_mask: int) -> None:
-    """Choose the NPU cores, on chips with several; as rknn_set_core_mask."""
+    """Choose the NPU cores, on chips with several; like rknn_set_core_mask."""
     here = existing(handle_of(ctx))
     here.check_function("rknn_matmul_set_core_mask")
     found = _found(ctx)
@@ -119,21 +121,21 @@ def rknn_matmul_set_core_mask(ctx: Any, core_mask: int) -> None:
 
 @returns_code
 def rknn_matmul_set_quant_params(ctx: Any, params: Any) -> None:
-    """Give scales and zero points of a matrix: one, one a column of B, or one for each of its groups.
+    """Set the scales and zero points of a matrix: one, one per column of B, or one for each of its groups.
 
     Args:
         ctx: The product.
-        params: rknn_quant_params: name, addresses of scale and zp, and how many.
+        params: rknn_quant_params: name, addresses of scale and zp, and their numbers.
 
     Returns:
-        0; RKNN_ERR_PARAM_INVALID: unknown matrix, or wrong number of them.
+        0; RKNN_ERR_PARAM_INVALID: unknown matrix, or a wrong number of them.
     """
     found, given = _found(ctx), structure_of("params", params, rknn_quant_params)
     which = given.name.decode(errors="replace")
     if which not in NAMES or not {given.scale_len, given.zp_len} <= {0, *found.counts(which)}:
         raise invalid_parameter(
-            f"{which!r} has {given.scale_len} scales and {given.zp_len} zero points: A, B and C have one, or B and C "
-            f"one a column, {found.sizes.n}, or B one for each group of group_size rows of a column."
+            f"{which!r} has {given.scale_len} scales and {given.zp_len} zero points: A, B and C can have one, B and C "
+            f"one per column, {found.sizes.n}, and B one for each group of group_size rows of a column."
         )
     for field, address, count in (("scale", given.scale, given.scale_len), ("zp", given.zp, given.zp_len)):
         if count and not address:
@@ -148,22 +150,22 @@ def rknn_matmul_set_quant_params(ctx: Any, params: Any) -> None:
 
 @returns_code
 def rknn_matmul_get_quant_params(ctx: Any, params: Any, scale: Any) -> None:
-    """Get the scales and zero points of B that were set, of a product of RKNN_INT8_MM_INT8_TO_INT32.
+    """Get the scales and zero points set for B, for a product of type RKNN_INT8_MM_INT8_TO_INT32.
 
     Args:
         ctx: The product.
         params: Out: rknn_quant_params: addresses, owned by the product until they are set again or it ends.
-        scale: Out: the buffer or address of a float: one scale for all columns of B; times A's it estimates C's.
+        scale: Out: the buffer or address of a float: one scale for all columns of B; times A's, it estimates C's.
 
     Returns:
-        0; RKNN_ERR_PARAM_INVALID: of another type.
+        0; RKNN_ERR_PARAM_INVALID: the product has another type.
 
     Emulator: ``scale`` is the largest of B's.
     """
     found, given = _found(ctx), structure_of("params", params, rknn_quant_params)
     target = _buffer("scale", scale, np.float32().nbytes)
     if found.kind != KINDS[2]:
-        raise invalid_parameter("The product is not of RKNN_INT8_MM_INT8_TO_INT32, which alone tells its scales.")
+        raise invalid_parameter("Only a product of type RKNN_INT8_MM_INT8_TO_INT32 reports its scales.")
     held = found.quantized["B"]
     given.name, target[:] = b"B", held.scale.max().tobytes()
     given.scale, given.scale_len = held.scale.ctypes.data, held.scale.size
@@ -172,7 +174,7 @@ def rknn_matmul_get_quant_params(ctx: Any, params: Any, scale: Any) -> None:
 
 @returns_code
 def rknn_matmul_run(ctx: Any) -> None:
-    """Multiply on an NPU core, and return when C is there.
+    """Multiply on an NPU core, and return when C is ready.
 
     Returns:
         0; RKNN_ERR_FAIL: a matrix has no memory, or the core failed.
@@ -194,7 +196,7 @@ def rknn_B_normal_layout_to_native_layout(B_input: Any, B_output: Any, K: int, N
 
     Args:
         B_input: Bytes or address.
-        B_output: Buffer or address, of the bytes that io_attr has.
+        B_output: Buffer or address, with the size given in io_attr.
         K: Rows.
         N: Columns.
         info: rknn_matmul_info of the product.
@@ -205,7 +207,7 @@ def rknn_B_normal_layout_to_native_layout(B_input: Any, B_output: Any, K: int, N
     given, here = structure_of("info", info, rknn_matmul_info), runtime()
     sizes = Sizes(1, number_of("K", K), number_of("N", N))
     if given.type not in KINDS:
-        raise invalid_parameter(f"type is {given.type}; types are 1 to 12 and 15.")
+        raise invalid_parameter(f"Invalid type {given.type}: must be 1 to 12 or 15.")
     kind = KINDS[given.type]
     _check_sizes(kind, [sizes], here.chip)
     dims = matrices.native_dims("B", kind, sizes, here.chip)
@@ -224,7 +226,7 @@ def _check_sizes(kind: MatmulTypes, sizes: list[Sizes], chip: str) -> None:
 def _check_quantization(given: rknn_matmul_info, sizes: list[Sizes]) -> None:
     if not 0 <= given.B_quant_type <= max(PER_GROUP) or given.AC_quant_type not in {0, 1}:
         raise invalid_parameter(
-            f"B_quant_type is {given.B_quant_type} and AC_quant_type {given.AC_quant_type}: B has "
+            f"B_quant_type is {given.B_quant_type} and AC_quant_type {given.AC_quant_type}: B must have "
             "RKNN_QUANT_TYPE_*, 0 to 5, and A and C 0 or 1, one scale for all."
         )
     if given.B_quant_type in PER_GROUP and any(given.group_size < 1 or one.k % given.group_size for one in sizes):
@@ -239,7 +241,7 @@ def _buffer(name: str, given: Any, size_bytes: int) -> memoryview:
     except (TypeError, ValueError, BufferError) as error:
         raise invalid_parameter(f"{name} is not a buffer: {error}.") from None
     if found.nbytes < size_bytes:
-        raise invalid_parameter(f"{name} has {found.nbytes} bytes; it takes {size_bytes}.")
+        raise invalid_parameter(f"{name} has {found.nbytes} bytes; it must have {size_bytes}.")
     return found[:size_bytes]
 
 

@@ -1,4 +1,4 @@
-"""Products of matrices as the NPU computes them: types, layouts by chip, quantization. Pure.
+"""Matrix products as the NPU computes them: types, layouts by chip, quantization. Pure.
 
 Source: RKNN API for RKNPU user guide (1.5.2), layouts of matrices, in doc of https://github.com/rockchip-linux/rknpu2
 Emulator: two int4 numbers share a byte, the first in its lower half; an integer product wraps around at 32 bits; group
@@ -20,7 +20,7 @@ MAX_K: Final = 10240
 
 
 class MatmulTypes(NamedTuple):
-    """Types of A, B and C by numpy's names; "int4" too."""
+    """Types of A, B and C with numpy's names; also "int4"."""
 
     a: str
     b: str
@@ -89,7 +89,7 @@ class Sizes(NamedTuple):
 
 
 class Quantized(NamedTuple):
-    """Scale and zero point of a matrix, one or one a column."""
+    """Scale and zero point of a matrix, one or one per column."""
 
     scale: NDArray[Any]
     zero: NDArray[Any]
@@ -150,7 +150,7 @@ def to_native(which: str, matrix: NDArray[Any], dims: tuple[int, ...]) -> NDArra
 
 
 def from_native(which: str, native: NDArray[Any], shape: tuple[int, int]) -> NDArray[Any]:
-    """The matrix of a shape out of its native layout."""
+    """The matrix of a shape from its native layout."""
     if which == "B":
         outer, inner, rows, columns = native.shape
         return native.transpose(0, 2, 1, 3).reshape(outer * rows, inner * columns)[: shape[1], : shape[0]].T
@@ -159,7 +159,7 @@ def from_native(which: str, native: NDArray[Any], shape: tuple[int, int]) -> NDA
 
 
 def unpacked(raw: memoryview, dims: tuple[int, ...], dtype: str) -> NDArray[Any]:
-    """The elements in memory: of int4 as int8."""
+    """The elements in memory: int4 as int8."""
     if dtype != "int4":
         return np.frombuffer(raw, _STORED.get(dtype, dtype), int(np.prod(dims, dtype=np.int64))).reshape(dims)
     both = np.frombuffer(raw, np.uint8, size_of(dims, dtype))
@@ -168,7 +168,7 @@ def unpacked(raw: memoryview, dims: tuple[int, ...], dtype: str) -> NDArray[Any]
 
 
 def packed(matrix: NDArray[Any], dtype: str) -> NDArray[np.uint8]:
-    """The bytes of a matrix: as ``unpacked`` reads them."""
+    """The bytes of a matrix: the reverse of ``unpacked``."""
     if dtype != "int4":
         return np.ascontiguousarray(matrix).reshape(-1).view(np.uint8)
     halves = matrix.reshape(-1).view(np.uint8) & np.uint8(15)
@@ -181,12 +181,12 @@ def in_type(kind: MatmulTypes, sums: NDArray[Any], of: dict[str, Quantized]) -> 
 
     Args:
         kind: The types.
-        sums: M by N: of integers as float64, exact; of real numbers C itself, as float32 where it is bfloat16.
-        of: Quantization by "A", "B", "C".
+        sums: M by N: for integers float64, exact; for real numbers C itself, as float32 if it is bfloat16.
+        of: Quantization of "A", "B", "C".
     """
     if kind.c == "bfloat16":
         bits = np.ascontiguousarray(sums, np.float32).view(np.uint32)
-        return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)  # to the nearest, of two to the even one
+        return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)  # to nearest, ties to even
     if kind.a == "float16":
         return sums
     if kind.c == "float16":

@@ -1,4 +1,4 @@
-"""Memory of the board as rknn_tensor_mem: made, wrapped, synchronized, destroyed."""
+"""Board memory as rknn_tensor_mem: created, wrapped, synchronized, destroyed."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ class RknnMemory:
         """Allocate memory; cacheable unless the flags say otherwise.
 
         Raises:
-            RknnError: RKNN_ERR_PARAM_INVALID for a size or flags that cannot be. RequestRefusedError: the board's own.
+            RknnError: RKNN_ERR_PARAM_INVALID for an invalid size or flags. RequestRefusedError: an error of the board.
         """
         known = sum(rknn_mem_alloc_flags) | 0x20000
         if flags & ~known or flags & 3 == 3:
             raise invalid_parameter(
-                f"The allocation flags are {flags:#x}; write RKNN_FLAG_MEMORY_CACHEABLE or "
-                "RKNN_FLAG_MEMORY_NON_CACHEABLE, and RKNN_FLAG_MEMORY_TRY_ALLOC_SRAM if you like."
+                f"Invalid allocation flags {flags:#x}: must be RKNN_FLAG_MEMORY_CACHEABLE or "
+                "RKNN_FLAG_MEMORY_NON_CACHEABLE, optionally with RKNN_FLAG_MEMORY_TRY_ALLOC_SRAM."
             )
         _check_size(size)
         is_cached = not flags & rknn_mem_alloc_flags.RKNN_FLAG_MEMORY_NON_CACHEABLE
@@ -68,10 +68,10 @@ class RknnMemory:
         held = Held(block, 0, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_ALLOC_INSIDE)
         link = self.session.link
         offset = link.ddr.offset_of(held.phy_addr)
-        # The file of a board of another machine is a copy, and the structure's offset has 31 bits.
+        # With a board on another machine, the file is a copy, and the structure's offset has 31 bits.
         has_file = link.can_import and offset < 1 << 31
         if has_file:
-            with suppress(OSError):  # there are no more descriptors: it shares that of the board
+            with suppress(OSError):  # out of descriptors: it shares that of the board
                 held.fd = os.dup(link.ddr.fd)
         shared = link.ddr.fd if has_file else -1
         mem = self._filled(held, shared if held.fd < 0 else held.fd)
@@ -82,7 +82,7 @@ class RknnMemory:
         """Wrap memory behind a file descriptor, which remains the program's.
 
         Args:
-            fd: Of another library, or of memory of ``create``.
+            fd: From another library, or from memory of ``create``.
             virt_addr: Address in memory from ``create`` that has the descriptor ``fd``; ignored otherwise.
             size: Bytes.
             offset: Offset from the address, or in the file if the address is ignored.
@@ -92,18 +92,18 @@ class RknnMemory:
         """
         _check_size(size)
         if offset < 0 or offset % _PAGE:
-            raise invalid_parameter(f"The offset is {offset}; memory begins at a page, a multiple of {_PAGE}.")
+            raise invalid_parameter(f"Invalid offset {offset}: must be a multiple of the page size {_PAGE}.")
         try:
             is_boards = os.path.samestat(os.fstat(fd), os.fstat(self.session.link.ddr.fd))
         except (OSError, OverflowError) as error:
-            raise invalid_parameter(f"The file descriptor is {fd}: {getattr(error, 'strerror', error)}.") from None
+            raise invalid_parameter(f"Invalid file descriptor {fd}: {getattr(error, 'strerror', error)}.") from None
         if is_boards:
             return self._of_board(fd, virt_addr, size, offset)
         block = self.session.blocks.import_(fd, size, offset)
         return self._filled(Held(block, 0, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_FROM_FD), fd)
 
     def _of_board(self, fd: int, virt_addr: int, size: int, offset: int) -> rknn_tensor_mem:
-        """A part of memory from ``create``, given by the descriptor shared by all such memory."""
+        """Part of memory from ``create``, given by the descriptor shared by all such memory."""
         ddr = self.session.link.ddr
         beside = ((held, virt_addr - held.address) for held in self._held.values())
         found = next(((held, at) for held, at in beside if 0 <= at < held.size), None)
@@ -112,7 +112,7 @@ class RknnMemory:
             phys = found[0].phy_addr + found[1] + offset
             if found[1] + offset + size > found[0].size:
                 raise invalid_parameter(
-                    f"The offset is {offset}, of {size} bytes: the memory has {found[0].size - found[1]} bytes from "
+                    f"{size} bytes from offset {offset} exceed the {found[0].size - found[1]} bytes of memory from "
                     "virt_addr on."
                 )
         mem = self._registered(phys, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_FROM_FD, fd)
@@ -132,7 +132,7 @@ class RknnMemory:
         try:
             block, offset = self.session.blocks.register(phys, size)
         except RequestRefusedError as error:
-            raise invalid_parameter(f"The physical address is {phys:#x}, of {size} bytes: {error.text}") from None
+            raise invalid_parameter(f"Invalid physical address {phys:#x} of {size} bytes: {error.text}") from None
         return self._filled(Held(block, offset, size, way), fd)
 
     def by_fd(self, fd: int) -> Held | None:
@@ -171,7 +171,7 @@ class RknnMemory:
         held = self._held.get(int(mem.priv_data or 0))
         if held is None:
             raise invalid_parameter(
-                "The rknn_tensor_mem holds no memory: it was destroyed, or no rknn_create_mem function filled it."
+                "The rknn_tensor_mem has no memory: it was destroyed, or no rknn_create_mem function filled it."
             )
         return held
 
@@ -183,7 +183,7 @@ class RknnMemory:
         """
         if mode not in {_TO_DEVICE, _FROM_DEVICE, _TO_DEVICE | _FROM_DEVICE}:
             raise invalid_parameter(
-                f"The mode is {mode}; write RKNN_MEMORY_SYNC_TO_DEVICE (1), RKNN_MEMORY_SYNC_FROM_DEVICE (2) or "
+                f"Invalid mode {mode}: must be RKNN_MEMORY_SYNC_TO_DEVICE (1), RKNN_MEMORY_SYNC_FROM_DEVICE (2) or "
                 "RKNN_MEMORY_SYNC_BIDIRECTIONAL (3)."
             )
         if mode & _TO_DEVICE:
@@ -214,4 +214,4 @@ class RknnMemory:
 
 def _check_size(size: int) -> None:
     if not 0 < size <= _MOST:
-        raise RknnError(RknnStatus.RKNN_ERR_PARAM_INVALID, f"The size is {size}; memory has 1 to {_MOST} bytes.")
+        raise RknnError(RknnStatus.RKNN_ERR_PARAM_INVALID, f"Invalid size {size}: must be 1 to {_MOST} bytes.")

@@ -1,4 +1,4 @@
-"""A loaded model, which the contexts of rknn_dup_context share: its graph, tensors by set of shapes, sizes, runs."""
+"""A loaded model, shared by the contexts of rknn_dup_context: its graph, tensors by set of shapes, sizes, runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _DATA = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "u
 
 
 class RknnModel:
-    """A model file that runs.
+    """A runnable model file.
 
     Attributes:
         metadata: Its description.
@@ -58,9 +58,9 @@ class RknnModel:
         Args:
             container: The file.
             label: Its name in messages.
-            device: Makes memory for the tensors beside the program's ops.
+            device: Allocates memory for the tensors next to the program's ops.
             is_run: Whether it will be run, not only queried.
-            weights_of: The model whose weights it borrows.
+            weights_of: The model whose weights it shares.
 
         Raises:
             RknnError: RKNN_ERR_MODEL_INVALID: it cannot be run, and why.
@@ -78,7 +78,7 @@ class RknnModel:
             self._runner = self._graph_runner()
             self._container = None
         else:
-            container.proto()  # refuses what is none
+            container.proto()  # rejects an invalid one
         self._pool = ThreadPoolExecutor(3, "rknn_batch") if is_run and self.metadata.rknn_batch_size > 1 else None
         self.users = 0
         self._sides: dict[tuple[int, bool], list[Side]] = {}
@@ -88,7 +88,7 @@ class RknnModel:
         """Its graph, read again: a context keeps no weights besides those on the board."""
         if self._container is not None:
             return self._container.proto()
-        assert self._runner is not None  # noqa: S101 - it has taken the container's place
+        assert self._runner is not None  # noqa: S101 - it has replaced the container
         return self._runner.read()
 
     def _graph_runner(self) -> GraphRunner:
@@ -100,7 +100,8 @@ class RknnModel:
         """Register ops, all or none, and call init for each of their nodes.
 
         Raises:
-            RknnError: RKNN_ERR_PARAM_INVALID: one is incomplete; says how; RKNN_ERR_FAIL: its init failed, or it
+            RknnError: RKNN_ERR_PARAM_INVALID: one is incomplete; the message says how; RKNN_ERR_FAIL: its init failed,
+                or it
                 already exists;
                 RKNN_ERR_MODEL_INVALID: the model cannot be run with it.
         """
@@ -185,7 +186,7 @@ class RknnModel:
 
     @property
     def edge_bytes(self) -> int:
-        """Bytes of its inputs and outputs, as they are stored."""
+        """Bytes of its inputs and outputs as stored."""
         sides = (*self.sides(0, is_input=True), *self.sides(0, is_input=False))
         return sum(prod(side.shape) * np.dtype(side.info.stored).itemsize for side in sides)
 
@@ -196,16 +197,16 @@ class RknnModel:
         schedule: Schedule,
         places: Sequence[NDArray[Any] | None] = (),
     ) -> list[NDArray[Any]]:
-        """Run once; several threads may.
+        """Run once; may be called by several threads.
 
         Args:
             feeds: The inputs in the graph's layout, with all images of a batch.
-            workers: Images of a batch that run at the same time.
-            schedule: The board's cores to run on, and the priority.
+            workers: Number of batch images that run concurrently.
+            schedule: The board's cores to use, and the priority.
             places: Destinations of the outputs; None or missing for a new array.
 
         Returns:
-            The outputs: the arrays that were given, or new ones.
+            The outputs: the given arrays, or new ones.
 
         Raises:
             RknnError: RKNN_ERR_FAIL: it failed, and why.
@@ -238,7 +239,7 @@ class RknnModel:
         if self._runner is None:
             raise RknnError(
                 RknnStatus.RKNN_ERR_FAIL,
-                "The context was made by RKNN_FLAG_COLLECT_MODEL_INFO_ONLY: it tells of the model and does not run it.",
+                "The context was created with RKNN_FLAG_COLLECT_MODEL_INFO_ONLY: it cannot run the model.",
             )
         names = [info.name for info in self.metadata.outputs]
         named = {info.name: array for info, array in zip(self.metadata.inputs, feeds, strict=True)}
@@ -247,7 +248,7 @@ class RknnModel:
         return [found[name] for name in names]
 
     def close(self) -> None:
-        """Release it, when no context has it anymore."""
+        """Release it once no context has it."""
         if self._pool is not None:
             self._pool.shutdown()
         if self._runner is not None:
@@ -256,7 +257,7 @@ class RknnModel:
 
 
 def _by_image(arrays: Sequence[Any], batch: int) -> list[list[Any]]:
-    """Each batch image's part of the arrays; None is kept."""
+    """Each batch image's part of the arrays; None stays None."""
     parts = [[None] * batch if array is None else np.split(array, batch) for array in arrays]
     return [[part[at] for part in parts] for at in range(batch)]
 
@@ -265,7 +266,7 @@ def _with_weights(container: Container, owner: RknnModel | None) -> Container:
     if owner is None:
         raise RknnError(
             RknnStatus.RKNN_ERR_MODEL_INVALID,
-            "The model was exported without its weights (remove_weight): give RKNN_FLAG_SHARE_WEIGHT_MEM, and in "
+            "The model was exported without its weights (remove_weight): pass RKNN_FLAG_SHARE_WEIGHT_MEM, and in "
             "extend.ctx the context of a model that has them.",
         )
     known = {one.name: one for one in owner.proto.graph.initializer}
@@ -276,7 +277,7 @@ def _with_weights(container: Container, owner: RknnModel | None) -> Container:
         found = known.get(tensor.name)
         if found is None or found.dims != tensor.dims or found.data_type != tensor.data_type:
             raise invalid_parameter(
-                f"The context in extend.ctx has no weight {tensor.name!r} of {list(tensor.dims)}: it has another model."
+                f"The context in extend.ctx has no weight {tensor.name!r} of {list(tensor.dims)}: its model differs."
             )
         tensor.CopyFrom(found)
     metadata = replace(container.metadata, remove_weight=False)

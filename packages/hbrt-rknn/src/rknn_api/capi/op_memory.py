@@ -1,4 +1,4 @@
-"""Memory of the board for the inputs and outputs of a program's ops, which access them in place."""
+"""Board memory for the inputs and outputs of a program's ops, which access them in place."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class OpMemory:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the board is still there."""
+        """Whether the board still exists."""
         return not self._memory.session.link.fault
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         """A new array in its own block, zeroed; raises as ``RknnMemory.create``."""
         count = int(np.prod(shape, dtype=np.int64))
         mem = self._memory.create(max(count * dtype.itemsize, 1), _FLAGS)
-        self._memory.of(mem).block.is_managed = True  # the run time's own: no leak of the program
+        self._memory.of(mem).block.is_managed = True  # the runtime's own: not a leak of the program
         self._mems.append(mem)
         return mem.array(np.uint8)[: count * dtype.itemsize].view(dtype).reshape(shape)
 
@@ -53,4 +53,4 @@ class OpMemory:
             try:
                 self._memory.destroy(mem)
             except RknnError:
-                return  # the board went meanwhile, and the memory with it
+                return  # the board has gone in the meantime, and the memory with it

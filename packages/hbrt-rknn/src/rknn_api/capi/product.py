@@ -1,4 +1,4 @@
-"""One product of matrices: its sizes, its layouts, and the board's memory of A, B and C."""
+"""One matrix product: its sizes, its layouts, and the board memory of A, B and C."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rknn_api.types import rknn_matmul_info, rknn_matmul_io_attr, rknn_matmul_tensor_attr, rknn_tensor_mem
 
 NORM, NATIVE, TURNED = 0, 1, 2
-PER_GROUP: Final = (4, 5)  # of rknn_matmul_quant_type
+PER_GROUP: Final = (4, 5)  # from rknn_matmul_quant_type
 NAMES: Final = ("A", "B", "C")
 _TYPES: Final = {
     **DTYPES,
@@ -60,14 +60,14 @@ class Matmul:
         return self.kind[NAMES.index(which)]
 
     def describe(self, attrs: rknn_matmul_io_attr, sizes: Sizes) -> None:
-        """Tell of A, B and C."""
+        """Describe A, B and C."""
         for which in NAMES:
             attr: rknn_matmul_tensor_attr = getattr(attrs, which)
             dims = self.dims(which, sizes)
             attr.name, attr.n_dims = which.encode(), len(dims)
             attr.dims[: len(dims)] = dims
             if (size := matrices.size_of(dims, self.dtype(which))) >= 1 << 32:
-                raise invalid_parameter(f"{which} has {size} bytes; a matrix has fewer than 4 GiB.")
+                raise invalid_parameter(f"{which} has {size} bytes; a matrix must have less than 4 GiB.")
             attr.size = size
             attr.type = _TYPES[self.dtype(which)]
 
@@ -75,14 +75,14 @@ class Matmul:
         """Place a matrix in memory."""
         held, needed = self.memory.of(mem), matrices.size_of(self.dims(which, self.sizes), self.dtype(which))
         if held.size < needed:
-            raise invalid_parameter(f"The memory has {held.size} bytes, and {which} takes {needed}.")
+            raise invalid_parameter(f"The memory has {held.size} bytes, but {which} needs {needed}.")
         self.bound[which] = held
 
     def run(self) -> None:
         """Multiply, on an NPU core of the board.
 
         Raises:
-            RknnError: RKNN_ERR_FAIL: a matrix has no memory, or the core failed; says why.
+            RknnError: RKNN_ERR_FAIL: a matrix has no memory, or the core failed; the message says why.
         """
         if missing := [which for which in NAMES if which not in self.bound or not self.bound[which].is_live]:
             raise RknnError(
@@ -109,7 +109,7 @@ class Matmul:
         self._runners.clear()
 
     def counts(self, which: str) -> set[int]:
-        """How many scales or zero points a matrix may have: one, one a column, or one for each group of a column."""
+        """How many scales or zero points a matrix may have: one, one per column, or one per group of a column."""
         if which == "A":
             return {1}
         groups = self.sizes.k // self.group_size if self.group_size and which == "B" else 1
@@ -124,7 +124,7 @@ class Matmul:
     def _runner(self) -> GraphRunner:
         if (found := self._runners.get(self.sizes)) is None:
             graph = product_graph(self.kind, self.sizes)
-            found = GraphRunner(graph, "the product of matrices", CustomOps(), is_on_board=True)
+            found = GraphRunner(graph, "the matrix product", CustomOps(), is_on_board=True)
             self._runners[self.sizes] = found
         return found
 

@@ -1,4 +1,4 @@
-"""The graph of a product of matrices, which an NPU core runs. Pure."""
+"""The graph of a matrix product, which an NPU core runs. Pure."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def product_graph(kind: MatmulTypes, sizes: Sizes) -> ModelProto:
 
 
 def constants(kind: MatmulTypes) -> tuple[str, ...]:
-    """The inputs besides A and B, in the order of their use."""
+    """The inputs besides A and B, in order of use."""
     if kind.b == "float16":
         return ()
     zeros = ("b_zero",) if kind.a == "float16" else ("a_zero", "b_zero")

@@ -55,7 +55,7 @@ def answer(here: RknnRuntime, found: Context, number: int, info: Any, size: int)
         RknnError: unknown command or index, wrong structure size, or no result yet.
     """
     if number not in set(_Q) or number == _Q.RKNN_QUERY_CMD_MAX:
-        raise invalid_parameter(f"cmd is {number}; write one of RKNN_QUERY_*, 0 to {_Q.RKNN_QUERY_CMD_MAX - 1}.")
+        raise invalid_parameter(f"Invalid cmd {number}: must be one of RKNN_QUERY_*, 0 to {_Q.RKNN_QUERY_CMD_MAX - 1}.")
     command = _Q(number)
     if not has_query(here.column, command):
         raise RknnError(
@@ -64,7 +64,9 @@ def answer(here: RknnRuntime, found: Context, number: int, info: Any, size: int)
     kind = info_of(command)
     wanted = ctypes.sizeof(kind)
     if size < wanted:
-        raise invalid_parameter(f"size is {size}; {command.name} fills a {kind.__name__}, which has {wanted} bytes.")
+        raise invalid_parameter(
+            f"Invalid size {size}: {command.name} fills a {kind.__name__}, which has {wanted} bytes."
+        )
     target = structure_of("info", info, kind)
     if command in {_Q.RKNN_QUERY_PERF_RUN, _Q.RKNN_QUERY_PERF_DETAIL}:
         found.wait()
@@ -72,7 +74,7 @@ def answer(here: RknnRuntime, found: Context, number: int, info: Any, size: int)
         if isinstance(target, rknn_tensor_attr):
             if command in _CURRENT and (found.set is None or not found.model.sets):
                 raise RknnError(
-                    RknnStatus.RKNN_ERR_FAIL, f"{command.name} tells of shapes that rknn_set_input_shapes has chosen."
+                    RknnStatus.RKNN_ERR_FAIL, f"{command.name} needs shapes chosen by rknn_set_input_shapes."
                 )
             is_input, view = _VIEWS[command]
             attributes.fill(target, found.side(target.index, is_input=is_input), view, found.model.rules)
@@ -92,7 +94,7 @@ def _in_out_num(_here: RknnRuntime, found: Context, info: Any) -> None:
 def _perf_detail(_here: RknnRuntime, found: Context, info: Any) -> None:
     if not found.flags & RknnFlag.RKNN_FLAG_COLLECT_PERF_MASK:
         raise RknnError(
-            RknnStatus.RKNN_ERR_FAIL, "Give rknn_init RKNN_FLAG_COLLECT_PERF_MASK for RKNN_QUERY_PERF_DETAIL."
+            RknnStatus.RKNN_ERR_FAIL, "RKNN_QUERY_PERF_DETAIL needs RKNN_FLAG_COLLECT_PERF_MASK in rknn_init."
         )
     text = f"{layers(found)}\n\n{measured_line(_run_us(found))}\n".encode()
     kept = ctypes.create_string_buffer(text)
@@ -107,8 +109,8 @@ def layers(found: Context) -> str:
         RknnError: the model cannot be run.
     """
     metadata = found.model.metadata
-    if metadata.custom_ops:  # shapes are found by a run, and the program's callbacks run in its own runs alone
-        return f"The layers are not told: {', '.join(metadata.custom_ops)} of the program's own have no modelled cost."
+    if metadata.custom_ops:  # shapes are found by a run, and the program's callbacks only run in its own runs
+        return f"The layers are not available: {', '.join(metadata.custom_ops)} are custom ops without a modelled cost."
     platform = platform_of(metadata.target_platform)
     cores = platform.cores_of(found.schedule.cores)
     return layers_text(found.model.proto, metadata, CustomOps(), platform, cores)

@@ -25,7 +25,7 @@ _FIRST_HANDLE: Final = 0x1001
 
 
 class RknnRuntime:
-    """The run time on one attachment."""
+    """The runtime on one attachment."""
 
     def __init__(self, session: Session) -> None:
         profile = session.profile
@@ -41,7 +41,7 @@ class RknnRuntime:
         self._next = _FIRST_HANDLE
 
     def check_function(self, name: str) -> None:
-        """Refuse a feature that the chip does not have.
+        """Reject a feature that the chip does not have.
 
         Raises:
             RknnError: RKNN_ERR_TARGET_PLATFORM_UNMATCH.
@@ -49,11 +49,11 @@ class RknnRuntime:
         if not has_function(self.column, name):
             raise RknnError(
                 RknnStatus.RKNN_ERR_TARGET_PLATFORM_UNMATCH,
-                f"{self.chip} has no {name}: the table of functions by chip leaves it out.",
+                f"{self.chip} has no {name}: see the table of functions by chip.",
             )
 
     def check_platform(self, target: str) -> None:
-        """Refuse a model for another chip; see ``board.check_platform``."""
+        """Reject a model for another chip; see ``board.check_platform``."""
         board.check_platform(self.session, target)
 
     def priority(self, given: int) -> int:
@@ -77,7 +77,7 @@ class RknnRuntime:
         is_known = given in set(rknn_core_mask) and given != rknn_core_mask.RKNN_NPU_CORE_UNDEFINED
         if not is_known or cores > self.cores:
             raise invalid_parameter(
-                f"core_mask is {given:#x}; {self.chip} has the cores 0 to {self.cores - 1}: write RKNN_NPU_CORE_AUTO, "
+                f"core_mask is {given:#x}; {self.chip} has the cores 0 to {self.cores - 1}: use RKNN_NPU_CORE_AUTO, "
                 "_0, _1 and so on, their sums, or RKNN_NPU_CORE_ALL."
             )
         return given
@@ -93,17 +93,17 @@ class RknnRuntime:
         """The context of a handle.
 
         Raises:
-            RknnError: RKNN_ERR_CTX_INVALID: unknown handle, or it was destroyed.
+            RknnError: RKNN_ERR_CTX_INVALID: unknown handle, or already destroyed.
         """
         if (found := self._contexts.get(handle)) is None:
             raise self._invalid(handle, "rknn_init")
         return found
 
     def _invalid(self, handle: int, maker: str) -> RknnError:
-        """The error for a handle that did not come from the expected function."""
+        """The error for a handle from a different function."""
         is_other = handle in self._matmuls or handle in self._contexts
         is_gone = _FIRST_HANDLE <= handle < self._next and not is_other
-        what = "was destroyed" if is_gone else f"is none of {maker}"
+        what = "was destroyed" if is_gone else f"is not from {maker}"
         return RknnError(RknnStatus.RKNN_ERR_CTX_INVALID, f"The context {handle:#x} {what}.")
 
     def drop(self, handle: int) -> Context:
@@ -122,14 +122,14 @@ class RknnRuntime:
         """The product of a handle.
 
         Raises:
-            RknnError: RKNN_ERR_CTX_INVALID: unknown handle, or it was destroyed.
+            RknnError: RKNN_ERR_CTX_INVALID: unknown handle, or already destroyed.
         """
         if (found := self._matmuls.get(handle)) is None:
             raise self._invalid(handle, "rknn_matmul_create")
         return found
 
     def check_handle(self, handle: int) -> None:
-        """Refuse a handle that is neither a context nor a product, as ``context`` does."""
+        """Reject a handle that is neither a context nor a product, like ``context``."""
         if handle not in self._matmuls:
             self.context(handle)
 
@@ -154,10 +154,10 @@ class RknnRuntime:
                 return region
             taken = self._ask_sram("take", region)
             if not any(one.start < region.end and region.start < one.end for one in taken):
-                return region  # else another program was quicker
+                return region  # otherwise another program was faster
 
     def give_sram(self, region: Region) -> None:
-        """Give a context's pages back."""
+        """Free a context's pages."""
         if region.size_bytes:
             with contextlib.suppress(RequestRefusedError):  # the board is gone, and the pages with it
                 self._ask_sram("give", region)
@@ -171,7 +171,7 @@ _lock = threading.Lock()
 
 
 def runtime(target: str = "") -> RknnRuntime:
-    """The run time of this process's default attachment; attaches to a board, or starts a private one.
+    """The runtime of this process's default attachment; attaches to a board, or starts a private one.
 
     Args:
         target: Chip of the model to run; a private board gets it if HBRT_PROFILE names no chip.
@@ -188,7 +188,7 @@ def runtime(target: str = "") -> RknnRuntime:
 
 
 def existing(handle: int) -> RknnRuntime:
-    """The run time that a handle belongs to.
+    """The runtime that a handle belongs to.
 
     Raises:
         RknnError: RKNN_ERR_CTX_INVALID: no rknn_init has succeeded, or the board has gone since, or this process is a

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 def command(model: Path, inputs: str, count: int, core_mask: int) -> None:
     """Run MODEL COUNT times; print its contents and the duration of each run on this machine.
 
-    INPUTS is a picture or an .npy file for each input, with # between them; "" for zeros. CORE_MASK is 1, 2 and 4 for
-    the NPU cores 0, 1 and 2, their sum for several, and 0 for any.
+    INPUTS is a picture or an .npy file for each input, separated by #; "" for zeros. CORE_MASK is 1, 2 and 4 for the
+    NPU cores 0, 1 and 2, their sum for several, and 0 for any.
     """
     try:
         _run(model, inputs, count, core_mask)
@@ -63,7 +63,7 @@ def _run(model: Path, inputs: str, count: int, core_mask: int) -> None:
         for at, info in enumerate(infos):
             show_text(f"{what} {at}: {_said(info)}")
     show_text("Measured on this machine, by onnxruntime, which does not reflect the chip:")
-    runner.run(arrays, "nchw")  # the first run makes buffers
+    runner.run(arrays, "nchw")  # the first run allocates buffers
     times = []
     for at in range(count):
         start = perf_counter_ns()
@@ -83,7 +83,7 @@ def _arrays(metadata: Metadata, inputs: str) -> list[NDArray[Any]]:
         return [np.zeros(shape, info.dtype) for shape, info in zip(shapes, metadata.inputs, strict=True)]
     files = inputs.split("#")
     if len(files) != len(shapes):
-        raise invalid_parameter(f"{len(files)} inputs are given, and the model has {len(shapes)}.")
+        raise invalid_parameter(f"{len(files)} inputs were given, but the model has {len(shapes)}.")
     return [
         read(Path(file), Wanted(shape, np.dtype(info.dtype)))
         for file, shape, info in zip(files, shapes, metadata.inputs, strict=True)

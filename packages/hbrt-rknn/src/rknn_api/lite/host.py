@@ -22,5 +22,5 @@ def install() -> None:
     machine = "aarch64" if name.startswith("rk35") or name == "rv1126b" else "armv7l"
     if board_files.show({_COMPATIBLE: f"rockchip,{name}-evb\0rockchip,{name}\0"}, machine=machine):
         sys.stderr.write(
-            f"rknnlite: {_COMPATIBLE} names {name}, and platform.machine() {machine}, as HBRT_PROFILE says.\n"
+            f"rknnlite: {_COMPATIBLE} names {name}, and platform.machine() {machine}, as set by HBRT_PROFILE.\n"
         )

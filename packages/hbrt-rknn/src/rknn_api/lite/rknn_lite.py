@@ -21,14 +21,14 @@ class RKNNLite(Calls):
     """One model file, run on the chip that it was built for.
 
     Calls return 0, or -1 with a message on standard error; ``inference`` returns None if it fails. ``last_error`` has
-    the sentence of the last failure.
+    the message of the last failure.
 
     Source: RKNN Toolkit Lite2 user guide (1.5.2), RKNNLite, https://github.com/rockchip-linux/rknn-toolkit2
     Emulator: ``last_error``.
     """
 
     def __init__(self, verbose: bool = False, verbose_file: str | Path | None = None) -> None:  # noqa: FBT001, FBT002 - theirs
-        """Begin; see ``Calls``. A verbose one prints each layer's cost when a model is ready."""
+        """Begin; see ``Calls``. If verbose, it prints each layer's cost once a model is ready."""
         super().__init__(verbose, verbose_file)
         self._read: Callable[[], Container] | None = None  # the loaded model, whose weights the board keeps once
         self._runner: Runner | None = None
@@ -55,10 +55,10 @@ class RKNNLite(Calls):
         """Make the model ready to run.
 
         Args:
-            core_mask: NPU cores to run on; for chips of several alone.
+            core_mask: NPU cores to run on; only for chips with several.
             target: The chip that the model is for; None means the same.
-            device_id: Of the device; any text is the board itself.
-            async_mode: Have ``inference`` return the outputs of the frame before, but for the first frame.
+            device_id: Id of the device; any text selects the board itself.
+            async_mode: Have ``inference`` return the outputs of the previous frame, except for the first frame.
         """
         del device_id
 
@@ -70,7 +70,7 @@ class RKNNLite(Calls):
             if target is not None and platform_of(str(target)) != platform:
                 raise RknnError(
                     RknnStatus.RKNN_ERR_TARGET_PLATFORM_UNMATCH,
-                    f"The model is for {platform.name}, and the target is {target}.",
+                    f"The model is for {platform.name}, but the target is {target}.",
                 )
             cores = platform.cores_of(core_mask)
             self._stop()
@@ -96,7 +96,7 @@ class RKNNLite(Calls):
         """Run the model once.
 
         Args:
-            inputs: Arrays, one for each input, not normalized, or the array of the one input. Four-dimensional arrays
+            inputs: Arrays, one for each input, not normalized, or the array of the only input. Four-dimensional arrays
                 are NHWC, whatever the layout of the ONNX model.
             data_format: "nhwc" or "nchw"; or a list of them.
             data_type: No effect: arrays have their own types.
@@ -110,13 +110,13 @@ class RKNNLite(Calls):
 
         def run() -> None:
             if inputs_pass_through is not None and any(inputs_pass_through):
-                raise invalid_parameter("inputs_pass_through is for the C API; give real numbers or pixels here.")
+                raise invalid_parameter("inputs_pass_through is for the C API; pass real numbers or pixels here.")
             found.extend(self._in_turn(self._running().run(inputs, data_format)))
 
         return found if self.call("inference", run) == 0 else None
 
     def get_sdk_version(self) -> str | None:
-        """Versions of the runtime, in the lines of the vendor's; None before ``init_runtime``."""
+        """Versions of the runtime, in the vendor's format; None before ``init_runtime``."""
         return version_table(DRIVER) if self.call("get_sdk_version", self._running) == 0 else None
 
     def list_support_target_platform(self, rknn_model: str | Path | None = None) -> dict[str, Any] | None:
@@ -136,7 +136,7 @@ class RKNNLite(Calls):
             elif self._read is not None:
                 container = self._read()
             else:
-                raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is loaded; name a file, or call load_rknn first.")
+                raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is loaded; pass a file, or call load_rknn first.")
             found.append(container.metadata.target_platform)
 
         if self.call("list_support_target_platform", read):

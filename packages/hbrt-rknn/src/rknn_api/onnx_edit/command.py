@@ -30,18 +30,18 @@ def onnx_edit(
     outputs_transform: Mapping[str, str] | None = None,
     dataset: str | Path | None = None,
 ) -> int:
-    """Give inputs and outputs of an ONNX model other dimensions.
+    """Change the dimensions of inputs and outputs of an ONNX model.
 
     Args:
         model: Path of the ONNX file.
         export_path: Path of the file to write.
         inputs_transform: Formulas such as "a,b,c,d->1,a,d,b,c" by input name.
-        outputs_transform: Likewise, by output.
-        dataset: Text file of samples for the model; a dataset for the new model is written beside ``export_path``, as
-            dataset_for_NAME.txt, where NAME is the file's without its ending.
+        outputs_transform: Likewise, by output name.
+        dataset: Text file of samples for the model; a dataset for the new model is written next to ``export_path``, as
+            dataset_for_NAME.txt, where NAME is the file's without its extension.
 
     Returns:
-        0; -1 with a sentence on standard error.
+        0; -1 with a message on standard error.
 
     Source: RKNN SDK advanced guide (chapter 5), 5.13
     """
@@ -64,7 +64,7 @@ def onnx_edit(
 def _formulas(name: str, given: Any) -> dict[str, str]:
     found = {} if given is None else given
     if not isinstance(found, Mapping) or not all(isinstance(one, str) for one in found.values()):
-        raise invalid_parameter(f"{name} is {given!r}; write a formula for each name: {{'x': 'a,b->b,a'}}.")
+        raise invalid_parameter(f"{name} is {given!r}; pass a formula for each name: {{'x': 'a,b->b,a'}}.")
     return dict(found)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Size = int | str
-"""Text for what the data decides: equal texts of one formula are equal sizes."""
+"""Placeholder for a size that depends on the data: equal texts in one formula are equal sizes."""
 
 _GROUPS = re.compile(r"[a-z1]+(?:,[a-z1]+)*")
 _ASSIGNED = re.compile(r"([a-z])=([1-9]\d*)")
@@ -64,7 +64,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula, read.
+    """A parsed formula.
 
     Attributes:
         text: The original text.
@@ -80,23 +80,23 @@ class Formula:
 
     @classmethod
     def parse(cls, text: str) -> Formula:
-        """Read a formula. Spaces mean nothing.
+        """Parse a formula. Spaces are ignored.
 
         Raises:
-            RknnError: RKNN_ERR_PARAM_INVALID: which rule it breaks.
+            RknnError: RKNN_ERR_PARAM_INVALID: it breaks a rule; the message says which.
 
         Source: RKNN SDK advanced guide (chapter 5), 5.13.2
         """
         dense = re.sub(r"\s", "", text)
         sides = dense.split("->")
         if len(sides) != 2:
-            raise _wrong(text, f"it has {len(sides) - 1} arrows '->'; write one")
+            raise _wrong(text, f"it has {len(sides) - 1} arrows '->'; it must have one")
         left, bracket, rest = sides[0].partition("[")
         if bracket and not rest.endswith("]"):
             raise _wrong(text, "the bracket of its assignments does not end before '->'")
         for groups in (left, sides[1]):
             if not _GROUPS.fullmatch(groups):
-                raise _wrong(text, f"{groups!r} has something else than letters a to z, 1 and commas between them")
+                raise _wrong(text, f"{groups!r} has characters other than letters a to z, 1 and commas between them")
         assigned: dict[str, int] = {}
         for one in rest[:-1].split(",") if bracket else ():
             found = _ASSIGNED.fullmatch(one)
@@ -135,11 +135,11 @@ class Formula:
             shape: Its sizes; None if they depend on the data.
 
         Raises:
-            RknnError: RKNN_ERR_PARAM_INVALID: the dimensions do not fit, and which.
+            RknnError: RKNN_ERR_PARAM_INVALID: the dimensions do not fit; the message says which.
         """
         if len(shape) != len(self.left):
             raise _wrong(
-                self.text, f"it has {len(self.left)} dimensions on the left and the tensor {shape} has {len(shape)}"
+                self.text, f"it has {len(self.left)} dimensions on the left but the tensor {shape} has {len(shape)}"
             )
         sizes: dict[str, Size] = {}
         for group, size in zip(self.left, shape, strict=True):
@@ -155,7 +155,7 @@ class Formula:
     def _split(self, group: str, size: int | None) -> dict[str, Size]:
         """Sizes of the letters of one dimension."""
         if not group and size not in {1, None}:
-            raise _wrong(self.text, f"a 1 on the left is a dimension of size {size}; write a letter")
+            raise _wrong(self.text, f"a 1 on the left stands for a dimension of size {size}; use a letter")
         sizes: dict[str, Size] = {letter: self.assigned.get(letter, letter) for letter in group}
         still_open = [letter for letter, one in sizes.items() if one == letter]
         known = prod(one for one in sizes.values() if isinstance(one, int))
@@ -168,7 +168,7 @@ class Formula:
                 raise _wrong(self.text, f"{group!r} is {size}, so {still_open[0]!r} would be {size / known:g}")
             sizes[still_open[0]] = size // known
         elif group and known != size:
-            raise _wrong(self.text, f"{group!r} is assigned {known} and the dimension is {size}")
+            raise _wrong(self.text, f"{group!r} is assigned {known} but the dimension is {size}")
         return sizes
 
 

@@ -1,4 +1,4 @@
-"""Formulas applied to a model's inputs and outputs: nodes at its edges, and the new dimensions."""
+"""Apply formulas to a model's inputs and outputs: nodes at its edges, and the new dimensions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def edited(
     """Return a model whose inputs and outputs have the dimensions from formulas.
 
     Args:
-        model: Is not changed.
+        model: Not changed.
         inputs: Formulas by input.
         outputs: Formulas by output.
 
@@ -29,7 +29,7 @@ def edited(
         The model, and the change made to each input.
 
     Raises:
-        RknnError: RKNN_ERR_PARAM_INVALID: a name or a formula that does not fit, and why.
+        RknnError: RKNN_ERR_PARAM_INVALID: a name or a formula does not fit; the message says why.
 
     Source: RKNN SDK advanced guide (chapter 5), 5.13
     """
@@ -61,7 +61,7 @@ def edited(
 
 
 class _Steps:
-    """Makes the nodes between two names."""
+    """Creates the nodes between two names."""
 
     def __init__(self, graph: GraphProto, source: str, target: str) -> None:
         self._graph = graph
@@ -76,7 +76,7 @@ class _Steps:
         turned: Sequence[Size],
         end: Sequence[Size],
     ) -> list[NodeProto]:
-        """Reshape, Transpose, Reshape; no-ops are left out."""
+        """Reshape, Transpose, Reshape; no-ops are omitted."""
         steps: list[tuple[str, Sequence[Size], Sequence[Size]]] = []
         is_turned = [at for at in order if split[at] != 1] != sorted(at for at in order if split[at] != 1)
         if is_turned:
@@ -104,7 +104,7 @@ class _Steps:
         return nodes
 
     def _sizes(self, before: Sequence[Size], after: Sequence[Size], name: str) -> str:
-        """A constant of sizes: 0 for one that is kept, -1 for the one that depends on the data."""
+        """A constant of sizes: 0 for a size that is kept, -1 for the one that depends on the data."""
         sizes = []
         for at, size in enumerate(after):
             stays = at < len(before) and before[at] == size
@@ -124,7 +124,7 @@ def _shape(values: Mapping[str, ValueInfoProto], name: str, what: str) -> list[i
         raise invalid_parameter(f"The model has no {what} {name!r}; it has {', '.join(map(repr, values)) or 'none'}.")
     kind = values[name].type.tensor_type
     if not kind.HasField("shape"):
-        raise invalid_parameter(f"The model does not say the dimensions of its {what} {name!r}.")
+        raise invalid_parameter(f"The model does not specify the dimensions of its {what} {name!r}.")
     return [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim]
 
 
@@ -148,7 +148,7 @@ def _free(graph: GraphProto, name: str) -> str:
 
 
 def _rename(graph: GraphProto, name: str, new: str, *, reads_alone: bool) -> None:
-    """Call a value otherwise in the nodes, of graphs inside nodes as well."""
+    """Rename a value in the nodes, including graphs inside nodes."""
     for node in graph.node:
         node.input[:] = [new if one == name else one for one in node.input]
         if not reads_alone:

@@ -1,7 +1,7 @@
 """Modelled cost of a layer: cycles, bytes, and how cores share it. Pure; every number is modelled, none measured.
 
-Cycles and bytes agree with published logs of layers; where those have no data, the docstring says that the number is a
-choice. Times are those of ``hbrt.accelerators``, fitted to published times of whole models, as ``hbrt estimate`` has.
+Cycles and bytes agree with published layer logs; where those have no data, the docstring says that the number is a
+choice. Times are those of ``hbrt.accelerators``, fitted to published times of whole models, as in ``hbrt estimate``.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from rknn_api.perf.layers import Layer, Shape
 
 _MULTICORE = ("Conv", "Add", "Concat", "Relu", "Clip", "ThresholdedRelu", "PRelu", "LeakyRelu")
 _MIN_MACS = 1 << 16
-"""A layer of fewer multiplications stays on one core; the emulator's choice."""
+"""A layer with fewer multiplications stays on one core; the emulator's choice."""
 _MAX_USAGE = 99.0
 _TABLES = {
     "swish": "silu", "sigmoid": "sigmoid", "tanh": "tanh", "gelu": "gelu", "softmax": "softmax",
     "normalization": "norm", "softplus": "softplus", "mish": "mish", "exp": "exp",
 }  # fmt: skip
-"""Ends of the names of operators that a table computes; a convolution may have one merged into it."""
+"""Suffixes of the names of operators that a table computes; a convolution may have one merged into it."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class Chip:
     """The parameters of a chip for the rules.
 
     Attributes:
-        clock_mhz: Of an NPU core.
+        clock_mhz: Clock of an NPU core.
         int8_macs: Multiplications of int8 per core and cycle.
-        float16_macs: Of float16.
-        depthwise_macs: Of int8 in a convolution with a group a channel.
+        float16_macs: Likewise for float16.
+        depthwise_macs: Likewise for int8 in a convolution with one group per channel.
         ddr_mb_per_s: Throughput of the DDR.
-        c2: Channels of a group of NC1HWC2, by bytes of an element.
-        times: Data for the time of a layer; None for a user's own profile, where cycles give a lower bound.
+        c2: Channels in a group of NC1HWC2, by bytes of an element.
+        times: Data for the time of a layer; None for a user's own profile, for which cycles give a lower bound.
     """
 
     clock_mhz: float
@@ -70,7 +70,7 @@ class Cost(NamedTuple):
     Attributes:
         ddr_cycles: DDR cycles for reads and writes.
         npu_cycles: Cycles of the multiplications, on one core.
-        time_us: Of the layer, on the cores that share it.
+        time_us: Time of the layer, on the cores that share it.
         mac_usage: Utilization of the multipliers, in percent; 0 for a layer without multiplications.
         rw_bytes: Bytes read: inputs, weights and biases.
         shares: Part of each core; all 0 for a layer on the CPU.
@@ -95,23 +95,23 @@ class Cost(NamedTuple):
 
 
 def cost_of(layer: Layer, chip: Chip, cores: Sequence[int] = (0,), count: int = 1) -> Cost:
-    """What a layer costs.
+    """The cost of a layer.
 
     Args:
         layer: The layer.
         chip: The chip.
         cores: Cores that the model runs on.
-        count: Cores of the chip.
+        count: Number of the chip's cores.
 
     Source: RKNN SDK advanced guide (chapter 5), 5.3.2
     Emulator: the numbers of cycles, which follow published logs, and the time (docs/accuracy.md).
     """
     if layer.target == "CPU":
-        first = float(layer.op_type == "InputOperator")  # as the guide's table has it
+        first = float(layer.op_type == "InputOperator")  # as in the guide's table
         read = sum(map(prod, layer.inputs)) * layer.element_bytes
         return Cost(0, 0, 0.0, 0.0, read, (first, *(0.0,) * (count - 1)))
     read = sum(native_bytes(shape, layer, chip) for shape in layer.inputs)
-    # Weights have 8 bits, and 16 in a model of real numbers; a bias has 8 bytes a channel there, and 4 here.
+    # Weights have 8 bits, or 16 in an unquantized model; a bias has 8 bytes per channel there, and 4 here.
     is_float = layer.dtype == "FLOAT16"
     weights = sum(prod(shape) for shape in layer.weights[:1]) * (2 if is_float else 1)
     biases = layer.output[1] * (4 if is_float else 8) if layer.macs and len(layer.output) > 1 else 0
@@ -137,7 +137,7 @@ def _time_us(layer: Layer, chip: Chip, share: float) -> float:
 
 
 def _as_accelerated(layer: Layer) -> Accelerated:
-    """A layer as ``hbrt.accelerators`` describes it."""
+    """A layer as described by ``hbrt.accelerators``."""
     inputs, output = tuple(map(_tensor, layer.inputs)), _tensor(layer.output)
     named = layer.op_type.lower()
     activation = next((name for suffix, name in _TABLES.items() if named.endswith(suffix)), "")
@@ -159,7 +159,7 @@ def _tensor(shape: Shape) -> Tensor:
 
 
 def native_bytes(shape: Shape, layer: Layer, chip: Chip) -> int:
-    """Bytes of a tensor as the NPU holds it: four dimensions are padded to groups of channels."""
+    """Bytes of a tensor as stored by the NPU: four dimensions are padded to groups of channels."""
     if len(shape) != 4:
         return prod(shape) * layer.element_bytes
     c2 = chip.c2[0 if layer.element_bytes == 1 else 1]
@@ -173,13 +173,13 @@ def _npu_cycles(layer: Layer, chip: Chip) -> int:
         )
     else:
         rate = chip.int8_macs if layer.dtype == "INT8" else chip.float16_macs
-    # A convolution by point of 64 channels takes twice its cycles in the logs.
+    # In the logs, a pointwise convolution with 64 channels takes twice its cycles.
     is_slow = len(layer.weights[:1]) == 1 and layer.weights[0][1:] == (64, 1, 1)
     return ceil(layer.macs / rate * (2 if is_slow else 1))
 
 
 def shares_of(layer: Layer, chip: Chip, cores: Sequence[int], count: int, npu_cycles: int) -> tuple[float, ...]:
-    """Part of each core of a layer: by rows of the result, or by groups of its channels where rows are few.
+    """Each core's part of a layer: by rows of the result, or by groups of its channels if there are few rows.
 
     Source: RKNN SDK advanced guide (chapter 5), 5.3.2
     Emulator: how a layer is split, and from what size.
@@ -195,7 +195,7 @@ def shares_of(layer: Layer, chip: Chip, cores: Sequence[int], count: int, npu_cy
         return tuple(shares)
     done = 0
     for at, core in enumerate(cores, 1):
-        end = units * at // len(cores)  # the later cores get what is left over
+        end = units * at // len(cores)  # the later cores get the rest
         shares[core] = (end - done) / units
         done = end
     return tuple(shares)

@@ -22,7 +22,7 @@ Shape = tuple[int, ...]
 _PAIR = frozenset({"QuantizeLinear", "DequantizeLinear"})
 _QUANTIZED = {"w8a8": "INT8", "w8a16": "INT16", "w16a16i": "INT16"}
 _MERGED = frozenset({"Relu", "Clip", "LeakyRelu", "PRelu", "Sigmoid", "HardSigmoid", "HardSwish", "Elu", "Tanh"})
-"""Behind a convolution, these are a part of its layer, as published logs name it: ConvRelu, ConvLeakyRelu, ..."""
+"""After a convolution, these are part of its layer, as named in published logs: ConvRelu, ConvLeakyRelu, ..."""
 _SWISH = "ExSwish"
 _ON_CPU = frozenset({"Softmax", "LogSoftmax"})
 """Run on the CPU in published logs."""
@@ -34,14 +34,14 @@ class Layer:
 
     Attributes:
         op_type: Such as "Conv"; with the operators that the quantizer merged into it, such as "ConvRelu".
-        name: Of the node.
-        dtype: "INT8", "INT16", "FLOAT16" or another type of numpy.
+        name: Name of the node.
+        dtype: "INT8", "INT16", "FLOAT16" or another numpy type.
         target: "NPU" or "CPU".
         inputs: Shapes of its inputs, without weights.
         output: Shape of its output.
         weights: Shapes of its weights and biases, the weights first.
         macs: Multiplications.
-        is_depthwise: A convolution with a group a channel.
+        is_depthwise: Whether it is a convolution with one group per channel.
     """
 
     op_type: str
@@ -61,7 +61,7 @@ class Layer:
 
 
 def layers_of(model: ModelProto, metadata: Metadata, ops: CustomOps) -> list[Layer]:
-    """The layers, InputOperator first and OutputOperator last; QuantizeLinear and DequantizeLinear are left out.
+    """The layers, InputOperator first and OutputOperator last; QuantizeLinear and DequantizeLinear are omitted.
 
     Args:
         model: The graph of a model file.
@@ -98,7 +98,7 @@ def layers_of(model: ModelProto, metadata: Metadata, ops: CustomOps) -> list[Lay
         )
     layers = [_edge("InputOperator", one.name, one.stored.upper(), one.shape) for one in metadata.inputs]
     layers += merging.made.values()
-    for one in metadata.outputs:  # as the guide's table has it, real numbers leave as float16
+    for one in metadata.outputs:  # as in the guide's table, real numbers leave as float16
         dtype = "FLOAT16" if one.dtype == "float32" else one.dtype.upper()
         layers.append(_edge("OutputOperator", one.name, dtype, one.shape))
     return layers
@@ -125,7 +125,7 @@ def _shapes(model: ModelProto, metadata: Metadata, ops: CustomOps) -> dict[str, 
         made = runner.run({value.name: feeds[value.name] for value in graph_inputs(model.graph)})
     except RknnError as error:
         raise RknnError(
-            error.status, f"The layers are counted by a run on zeros, which the model does not take. {error.text}"
+            error.status, f"The layers are counted by a run on zeros, which the model does not accept. {error.text}"
         ) from None
     finally:
         runner.close()
@@ -170,11 +170,11 @@ class _View:
         return name
 
     def is_weight(self, name: str) -> bool:
-        """Whether the file holds a value."""
+        """Whether the file contains a value."""
         return name in self._constants
 
     def is_integer(self, name: str) -> bool:
-        """Whether a value is quantized or dequantized beside its reader."""
+        """Whether a value is quantized or dequantized next to its reader."""
         return name in self._integers and name not in self._constants
 
 
@@ -186,7 +186,7 @@ class _Merging:
 
     Source: rknn_model_zoo, logs of eval_perf (ConvRelu, ConvExSwish, ConvAdd, exSwish),
     https://github.com/airockchip/rknn_model_zoo
-    Emulator: where both sides of an Add are convolutions, the later one takes it.
+    Emulator: if both sides of an Add are convolutions, it becomes part of the later one.
     """
 
     def __init__(self, view: _View, outputs: set[str]) -> None:
@@ -198,7 +198,7 @@ class _Merging:
             for name in map(view.source, node.input):
                 self._readers.setdefault(name, []).append(node)
         self._outputs = {view.source(name) for name in outputs} | outputs
-        self._swish = {}  # by the value that a Sigmoid makes, what is multiplied by it
+        self._swish = {}  # by the value that a Sigmoid makes, the value multiplied by it
         for node in nodes:
             read = self._readers.get(node.output[0], [])
             source = view.source(node.input[0]) if node.input else ""
@@ -244,7 +244,7 @@ class _Merging:
 
 
 def _macs(node: NodeProto, inputs: list[Shape], weights: tuple[Shape, ...], output: Shape) -> tuple[int, bool]:
-    """Multiplications of a node, and whether it is a convolution with a group a channel."""
+    """Multiplications of a node, and whether it is a convolution with one group per channel."""
     if node.op_type == "Conv" and weights:
         kernel = weights[0]
         group = next((attribute.i for attribute in node.attribute if attribute.name == "group"), 1)

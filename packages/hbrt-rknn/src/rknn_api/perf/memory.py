@@ -1,4 +1,4 @@
-"""Memory that a model would take on the chip, modelled. Pure."""
+"""Memory that a model would need on the chip, modelled. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Memory:
     other: int
 
     def as_dict(self) -> dict[str, int]:
-        """As ``eval_memory`` returns it."""
+        """As returned by ``eval_memory``."""
         return {
             "weight_memory": self.weight,
             "internal_memory": self.internal,
@@ -32,7 +32,7 @@ class Memory:
 
 
 def memory_of(model: ModelProto, layers: Sequence[Layer], chip: Chip) -> Memory:
-    """What a model takes.
+    """The memory of a model.
 
     Emulator: internal values are the inputs and outputs of one layer, at the maximum over layers.
     """

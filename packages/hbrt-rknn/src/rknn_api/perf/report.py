@@ -33,7 +33,7 @@ def layers_text(model: ModelProto, metadata: Metadata, ops: CustomOps, platform:
     Args:
         model: The graph of a model file.
         metadata: Of the file.
-        ops: The program's.
+        ops: The program's ops.
         platform: The chip.
         cores: Its NPU cores that share the layers.
 
@@ -62,7 +62,7 @@ def _whole_run(model: ModelProto, platform: Platform) -> str:
 
 
 def measured_text(runner: Runner) -> str:
-    """How long a run takes on this machine.
+    """Duration of a run on this machine.
 
     Raises:
         RknnError: it failed.
@@ -78,7 +78,7 @@ def measured_text(runner: Runner) -> str:
 
 
 def measured_line(run_us: float) -> str:
-    """A time of this machine, as no modelled one is written."""
+    """A time of this machine, formatted unlike any modelled one."""
     return f"Measured on this machine, by onnxruntime, which does not reflect the chip: {run_us:.0f} µs a run."
 
 

@@ -1,4 +1,4 @@
-"""The table of layers that eval_perf prints, as text. Pure."""
+"""The table of layers printed by eval_perf, as text. Pure."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def layer_table(layers: Sequence[Layer], costs: Sequence[Cost]) -> str:
     """The table, with totals and a ranking of op types.
 
     Args:
-        layers: Of the model.
-        costs: Of each.
+        layers: Layers of the model.
+        costs: Cost of each.
 
     Source: RKNN SDK advanced guide (chapter 5), 5.3.2
     """

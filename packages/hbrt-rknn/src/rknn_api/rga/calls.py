@@ -1,6 +1,6 @@
 """The 2D engine's calls as passed on by libhbrt.so: one job each, and imported buffers.
 
-native/arm/rga.c has the other side: ``struct job``, and the names of im2d.h.
+native/arm/rga.c is the other side: ``struct job``, and the names of im2d.h.
 
 Source: librga, im2d, https://github.com/airockchip/librga
 Emulator: a picture at a virtual address belongs to the CPU, and the driver writes back its cache; one given by a
@@ -49,7 +49,7 @@ class Source(NamedTuple):
 
 @structure
 class rga_buffer_t(CStructure):
-    """A picture as im2d.h has it (96 bytes)."""
+    """A picture as in im2d.h (96 bytes)."""
 
     vir_addr: void_p
     phy_addr: void_p
@@ -114,7 +114,7 @@ def hbrt_rga_do(job: int) -> int:
     given = Job.from_address(job)
     try:
         given.status = _done(given)
-    except Exception as error:  # noqa: BLE001 - OpenCV raises its own when it has no memory, for example
+    except Exception as error:  # noqa: BLE001 - OpenCV raises its own if it has no memory, for example
         status, sentence = FAILED, f"The pictures cannot be computed: {error}"
         if isinstance(error, _RefusedError):
             status, sentence = error.status, str(error)
@@ -142,7 +142,7 @@ def hbrt_rga_import(kind: int, value: int, size: int) -> int:
 def hbrt_rga_release(handle: int) -> int:
     """Release a buffer; returns -1 for an unknown handle."""
     if _imported.pop(handle, None) is None:
-        _log.error("releasebuffer_handle", f"Unknown handle {handle}: not imported, or released before.")
+        _log.error("releasebuffer_handle", f"Unknown handle {handle}: not imported, or already released.")
         return -1
     return 0
 
@@ -161,11 +161,11 @@ def _done(job: Job) -> int:
         return NOERROR if job.is_check else SUCCESS
     if unknown := job.usage & ~engine.DONE:
         raise _RefusedError(
-            NOT_SUPPORTED, f"usage is {job.usage:#x}; this emulator does not do {unknown & (2**32 - 1):#x}."
+            NOT_SUPPORTED, f"usage is {job.usage:#x}; this emulator does not support {unknown & (2**32 - 1):#x}."
         )
     source = _picture("src", job.src)
     taken = engine.whole(_rect(job.from_), source)
-    if job.usage & 1 << 20 and not any(job.to):  # IM_CROP: as large as what is cut out
+    if job.usage & 1 << 20 and not any(job.to):  # IM_CROP: as large as the cut-out rectangle
         to = (0, 0, taken[2], taken[3])
     under, below = None, (0, 0, 0, 0)
     if job.pat and rga_buffer_t.from_address(job.pat).width:
@@ -182,7 +182,7 @@ def _done(job: Job) -> int:
     if job.is_check:
         return NOERROR
     if target.mode and not source.mode:
-        source = source._replace(mode=target.mode)  # imcvtcolor names one mode for both
+        source = source._replace(mode=target.mode)  # imcvtcolor gives one mode for both
     if blur:
         source = engine.blurred(source, taken, blur)
         taken = engine.whole((0, 0, 0, 0), source)
@@ -206,14 +206,16 @@ def _picture(name: str, address: int | None) -> Picture:
     one = rga_buffer_t.from_address(address or 0)
     found = format_of(one.format)
     if found is None:
-        raise _RefusedError(NOT_SUPPORTED, f"The format of {name} is {one.format:#x}; this emulator does not have it.")
+        raise _RefusedError(
+            NOT_SUPPORTED, f"The format of {name} is {one.format:#x}, which this emulator does not support."
+        )
     wstride, hstride = one.wstride or one.width, one.hstride or one.height
     if min(one.width, one.height, wstride, hstride) < 1:
         raise _RefusedError(INVALID, f"{name} is {one.width} x {one.height} of {shown(found)}; sizes must be above 0.")
     if one.handle:
         source = _imported.get(one.handle)
         if source is None:
-            raise _RefusedError(INVALID, f"Unknown handle {one.handle} of {name}: not imported, or released.")
+            raise _RefusedError(INVALID, f"Unknown handle {one.handle} of {name}: not imported, or already released.")
     elif one.fd > 0:
         source = Source(BY_FD, one.fd, 0)
     elif one.vir_addr:
@@ -226,7 +228,7 @@ def _picture(name: str, address: int | None) -> Picture:
     if source.size and source.size < needed:
         raise _RefusedError(
             INVALID,
-            f"The buffer of {name} has {source.size} bytes; {wstride} x {hstride} of {shown(found)} has {needed}.",
+            f"The buffer of {name} has {source.size} bytes; {wstride} x {hstride} of {shown(found)} needs {needed}.",
         )
     data = _bytes_of(source, needed)
     return Picture(data, found, one.width, one.height, wstride, hstride, one.color_space_mode, one.global_alpha)
@@ -247,7 +249,7 @@ def _bytes_of(source: Source, size: int) -> NDArray[np.uint8]:
             return np.frombuffer(runtime().memory.at(source.value, size), np.uint8)
         except (RknnError, RequestRefusedError) as error:
             raise _RefusedError(
-                INVALID, f"The physical address is {source.value:#x}, of {size} bytes: {error}"
+                INVALID, f"Invalid physical address {source.value:#x} of {size} bytes: {error}"
             ) from None
     return _bytes_of_file(source.value, size)
 
@@ -257,7 +259,7 @@ def _bytes_of_file(fd: int, size: int) -> NDArray[np.uint8]:
 
     try:
         held = existing(0).memory.by_fd(fd)
-    except RknnError:  # no call of the run time was made
+    except RknnError:  # no call of the runtime was made
         held = None
     if held is not None:
         return np.frombuffer(held.device(), np.uint8)[:size]
@@ -265,4 +267,4 @@ def _bytes_of_file(fd: int, size: int) -> NDArray[np.uint8]:
         return np.frombuffer(mmap.mmap(fd, size or os.fstat(fd).st_size), np.uint8)
     except (OSError, ValueError, OverflowError) as error:
         why = getattr(error, "strerror", None) or error
-        raise _RefusedError(INVALID, f"The file descriptor is {fd}, of {size} bytes: {why}.") from None
+        raise _RefusedError(INVALID, f"Invalid file descriptor {fd} of {size} bytes: {why}.") from None

@@ -1,8 +1,9 @@
 """Picture operations of the 2D engine: crop, rotate, scale, convert, blend, combine, fill; and their limits. Pure.
 
 Source: librga, developer guide, limits of the engines, https://github.com/airockchip/librga
-Emulator: OpenCV scales, bilinear unless a call says otherwise, and blurs; pictures are at most 8192 pixels wide and
-high. A square of a mosaic has the mean of its pixels, and the operations and color keys work on red, green and blue.
+Emulator: OpenCV scales, bilinear unless a call requests another mode, and blurs; pictures are at most 8192 pixels wide
+and high. A square of a mosaic has the mean of its pixels, and the operations and color keys work on red, green and
+blue.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _FACTORS: Final[dict[int, Callable[[Any, Any], tuple[Any, Any]]]] = {
     1 << 15: lambda a, b: (1 - b, a),
     1 << 16: lambda a, b: (1 - b, 1 - a),
 }
-"""By Porter and Duff, the shares of source and destination by their alphas."""
+"""By Porter and Duff, the shares of source and destination given their alphas."""
 _BLEND: Final = sum(_FACTORS)
 _TURNS: Final = 0x3F
 _KEY_WITHIN, _KEY_OUTSIDE, _ROP = 1 << 17, 1 << 18, 1 << 24
@@ -66,11 +67,11 @@ _OPERATIONS: Final[dict[int, Callable[[Any, Any], Any]]] = {
 _MAX_BLUR: Final = 127  # pixels
 _FLAGGED: Final = 1 << 8  # IM_INTERP_HORIZ_FLAG: the lowest bits have the mode of one direction
 DONE: Final = _TURNS | _BLEND | _PREMULTIPLY | _KEYS | _ROP | 1 << 19 | 1 << 20 | 1 << 21 | 1 << 26
-"""Bits of a usage that this emulator does, or that ask for nothing else."""
+"""Bits of a usage that this emulator supports, or that request nothing else."""
 
 
 class Picture(NamedTuple):
-    """A picture in memory: bytes, format, size and strides in pixels, and the mode of its colors."""
+    """A picture in memory: bytes, format, size and strides in pixels, and its color mode."""
 
     data: NDArray[np.uint8]
     format: Format
@@ -87,14 +88,14 @@ class Picture(NamedTuple):
 
 
 class How(NamedTuple):
-    """What a call asks for beside pictures.
+    """A call's requests besides pictures.
 
     Attributes:
         usage: IM_USAGE bits.
         interpolation: IM_INTER_MODE.
         rop_code: IM_ROP_CODE, for IM_ROP.
-        key_min: Lowest color of a key, red in the lowest byte, then green and blue.
-        key_max: Highest color of it.
+        key_min: Lowest color of a key, with red in the lowest byte, then green and blue.
+        key_max: Its highest color.
     """
 
     usage: int = 0
@@ -110,7 +111,7 @@ def whole(rect: Rect, picture: Picture) -> Rect:
 
 
 def refusal(name: str, picture: Picture, rect: Rect) -> str:
-    """Why the engine cannot take a rectangle of a picture, as a sentence; empty when it can."""
+    """An error message if the engine cannot use a rectangle of a picture; otherwise empty."""
     one, (x, y, width, height) = picture.format, rect
     if min(width, height) < _MIN_PIXELS or max(picture.width, picture.height) > _MAX_PIXELS:
         return (
@@ -122,19 +123,19 @@ def refusal(name: str, picture: Picture, rect: Rect) -> str:
             f"{name} has strides {picture.wstride} x {picture.hstride}, less than {picture.width} x {picture.height}."
         )
     if x < 0 or y < 0 or x + width > picture.wstride or y + height > picture.hstride:
-        return f"The rectangle {list(rect)} of {name} does not lie in its {picture.wstride} x {picture.hstride} pixels."
+        return f"The rectangle {list(rect)} of {name} is not inside its {picture.wstride} x {picture.hstride} pixels."
     if picture.wstride * one.row_bytes % _STRIDE_BYTES:
         each = _STRIDE_BYTES // (2 if one.row_bytes == 2 else 1)
         return (
             f"The stride of {name}, {picture.wstride} pixels of {shown(one)}, must be a multiple of {each}: rows begin "
-            f"at {_STRIDE_BYTES} bytes."
+            f"at multiples of {_STRIDE_BYTES} bytes."
         )
     across, down = one.down
     if one.has_chroma and any(value % each for value, each in zip(rect, (across, down, across, down), strict=True)):
         return f"The rectangle {list(rect)} of {name} must have even numbers, since chroma of {shown(one)} is shared."
     if picture.data.size < (needed := byte_count(one, picture.wstride, picture.hstride)):
         return (
-            f"{name} has {picture.data.size} bytes; {picture.wstride} x {picture.hstride} of {shown(one)} has {needed}."
+            f"{name} has {picture.data.size} bytes; {picture.wstride} x {picture.hstride} {shown(one)} needs {needed}."
         )
     return ""
 
@@ -145,23 +146,21 @@ def scale_refusal(source: Rect, target: Rect, usage: int) -> str:
     ratios = (target[2] / width, target[3] / height)
     if all(1 / _MAX_SCALE <= ratio <= _MAX_SCALE for ratio in ratios):
         return ""
-    return (
-        f"{width} x {height} cannot become {target[2]} x {target[3]}: the scale must be 1/{_MAX_SCALE} to {_MAX_SCALE}."
-    )
+    return f"Cannot scale {width} x {height} to {target[2]} x {target[3]}: must be 1/{_MAX_SCALE} to {_MAX_SCALE}."
 
 
 def how_refusal(how: How, source: Picture, blur: Sequence[int] | None) -> str:
-    """An error message if what a call asks for cannot be done; otherwise empty.
+    """An error message if a call's requests cannot be carried out; otherwise empty.
 
     Args:
-        how: What it asks for.
+        how: Its requests.
         source: The picture that is read.
-        blur: Width and height of a blur, and its sigmas; None for none.
+        blur: Width and height of a blur, and its sigmas; None for no blur.
     """
     if how.usage & _ROP and how.rop_code not in _OPERATIONS:
-        return f"rop_code is {how.rop_code:#x}; it must be an IM_ROP_CODE: {', '.join(map(hex, _OPERATIONS))}."
+        return f"Invalid rop_code {how.rop_code:#x}: must be an IM_ROP_CODE: {', '.join(map(hex, _OPERATIONS))}."
     if how.usage & _KEYS and not source.format.is_rgb:
-        return f"A color key needs a source of red, green and blue; it is {shown(source.format)}."
+        return f"A color key needs a source of red, green and blue, got {shown(source.format)}."
     if blur is not None and (
         not all(0 < size <= _MAX_BLUR and size % 2 for size in blur[:2])
         or not all(0 <= one <= _MAX_BLUR for one in blur[2:])
@@ -175,11 +174,11 @@ def process(source: Picture, target: Picture, under: Picture | None, rects: tupl
     """Transfer a rectangle of one picture to a rectangle of another.
 
     Args:
-        source: Is read.
-        target: Is written, and read where the source is blended or combined with it.
+        source: Read.
+        target: Written, and read if the source is blended or combined with it.
         under: The picture to blend the source with instead.
         rects: Of source, target and ``under``.
-        how: What is done on the way.
+        how: The operations to apply.
     """
     taken, written, below = rects
     usage, mode = how.usage, how.interpolation
@@ -216,12 +215,12 @@ def _combined(colors: NDArray[np.uint8], beneath: NDArray[np.uint8], how: How, o
 
 
 def blurred(source: Picture, rect: Rect, blur: Sequence[int]) -> Picture:
-    """A rectangle of a picture, blurred by a Gaussian: in RGBA of its own.
+    """A rectangle of a picture, blurred by a Gaussian: in a new RGBA array.
 
     Args:
         source: The picture.
-        rect: Of it.
-        blur: Width and height of the kernel, odd, and the sigmas across and down; 0 for OpenCV's by the size.
+        rect: The rectangle.
+        blur: Width and height of the kernel, odd, and the horizontal and vertical sigmas; 0 for OpenCV's by the size.
     """
     width, height, across, down = blur
     made = cv2.GaussianBlur(_rgba(source, rect), (width, height), across, sigmaY=down)
@@ -230,7 +229,7 @@ def blurred(source: Picture, rect: Rect, blur: Sequence[int]) -> Picture:
 
 
 def mosaic(target: Picture, rect: Rect, side: int) -> None:
-    """Give each square of a rectangle, of ``side`` pixels, the mean of its colors."""
+    """Fill each square of a rectangle, with ``side`` pixels, with the mean of its colors."""
     colors = _rgba(target, rect)
     rows, columns = (np.arange(0, length, side) for length in rect[:1:-1])
     heights, widths = np.diff(rows, append=rect[3]), np.diff(columns, append=rect[2])
@@ -240,7 +239,7 @@ def mosaic(target: Picture, rect: Rect, side: int) -> None:
 
 
 def fill(target: Picture, rect: Rect, color: int, thickness: int = 0) -> None:
-    """Write a color, RGBA from the lowest byte on, into a rectangle, or along its edges."""
+    """Write a color, RGBA from the lowest byte up, into a rectangle, or along its edges."""
     x, y, width, height = rect
     sides = [rect]
     if thickness > 0:

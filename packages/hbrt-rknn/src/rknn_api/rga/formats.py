@@ -21,9 +21,9 @@ class Format(NamedTuple):
     """A pixel format.
 
     Attributes:
-        name: As its constant has it.
-        letters: Of the data in memory: R, G, B, A and X of a pixel of bytes; Y, U and V; "565" and "Y" for others.
-        planes: How many there are.
+        name: As in its constant.
+        letters: Of the data in memory: R, G, B, A and X for a pixel of bytes; Y, U and V; "565" and "Y" for others.
+        planes: Number of planes.
         down: Columns and rows that share a chroma sample, 1 and 1 without chroma.
     """
 
@@ -44,7 +44,7 @@ class Format(NamedTuple):
 
     @property
     def pixel_bits(self) -> int:
-        """Of all planes together."""
+        """Over all planes together."""
         if self.has_chroma:
             return 8 + 16 // (self.down[0] * self.down[1])
         return 16 if "565" in self.letters else 8 * len(self.letters)
@@ -108,10 +108,10 @@ def byte_count(one: Format, wstride: int, hstride: int) -> int:
 
 
 def views(data: NDArray[np.uint8], one: Format, wstride: int, hstride: int, rect: tuple[int, int, int, int]) -> Planes:
-    """A rectangle of a picture, as views that can be written: a plane each, of rows, columns and bytes.
+    """A rectangle of a picture, as writable views: one per plane, with rows, columns and bytes.
 
     Args:
-        data: All bytes of it.
+        data: All its bytes.
         one: Its format.
         wstride: Pixels from row to row.
         hstride: Rows of the first plane.
@@ -120,7 +120,7 @@ def views(data: NDArray[np.uint8], one: Format, wstride: int, hstride: int, rect
     x, y, width, height = rect
     across, down = one.down
     if not one.has_chroma or one.planes == 1:
-        pixels = across if one.planes == 1 and one.has_chroma else 1  # that lie together
+        pixels = across if one.planes == 1 and one.has_chroma else 1  # that belong together
         whole = data[: wstride * hstride * one.row_bytes].reshape(hstride, wstride // pixels, -1)
         return [whole[y : y + height, x // pixels : (x + width) // pixels]]
     rows, columns = hstride // down, wstride // across
@@ -136,7 +136,7 @@ def views(data: NDArray[np.uint8], one: Format, wstride: int, hstride: int, rect
 
 
 def rgba_of(planes: Planes, one: Format) -> NDArray[np.uint8]:
-    """Red, green, blue and alpha of a picture of RGB, rows by columns by four."""
+    """Red, green, blue and alpha of an RGB picture, rows by columns by four."""
     (raw,) = planes
     if "565" in one.letters:
         words = raw[..., 0] | raw[..., 1].astype(np.uint16) << 8
@@ -200,7 +200,7 @@ def matrix(mode: int, *, to_rgb: bool) -> NDArray[np.float64]:
 
     Args:
         mode: IM_COLOR_SPACE_MODE.
-        to_rgb: The way.
+        to_rgb: The direction.
     """
     number = mode & 3 if to_rgb else {0: 1, 1: 2, 2: 1, 3: 3}[mode >> 2 & 3]
     red, blue = (0.2126, 0.0722) if number == 3 else (0.299, 0.114)
@@ -218,5 +218,5 @@ def matrix(mode: int, *, to_rgb: bool) -> NDArray[np.float64]:
 
 
 def shown(one: Any) -> str:
-    """A format as a sentence has it."""
+    """A format's name in a message."""
     return f"RK_FORMAT_{one.name}"

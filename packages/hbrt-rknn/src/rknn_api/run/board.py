@@ -12,7 +12,7 @@ from rknn_api.errors import RknnError, RknnStatus
 if TYPE_CHECKING:
     from arm_client.session.session import Session
 
-_CHOSEN: Final = "rk3588"  # of a private board that a program wants before any model
+_CHOSEN: Final = "rk3588"  # of a private board that a program needs before any model
 _ALIKE: Final = ({"rk3566", "rk3568"},)
 
 
@@ -29,8 +29,8 @@ def npu_board(target: str) -> Session:
     if "npu" not in session.profile.cores:
         raise RknnError(
             RknnStatus.RKNN_ERR_DEVICE_UNAVAILABLE,
-            f"Board {session.link.paths.name} has the profile {session.profile.name}, and no NPU: start one that has, "
-            "as by 'hbrt start --profile rk3588', or set HBRT_PROFILE.",
+            f"Board {session.link.paths.name} has the profile {session.profile.name} without an NPU: start one with an "
+            "NPU, as by 'hbrt start --profile rk3588', or set HBRT_PROFILE.",
         )
     return session
 
@@ -48,17 +48,17 @@ def why_in_process(target: str) -> str:
 
 
 def check_platform(session: Session, target: str) -> None:
-    """Refuse a model for another chip than the board's.
+    """Reject a model for another chip than the board's.
 
     Raises:
         RknnError: RKNN_ERR_TARGET_PLATFORM_UNMATCH.
     """
     chip = session.profile.name
-    is_own = chip not in packaged()  # a profile of the user's own: its name is no chip's
+    is_own = chip not in packaged()  # a user's own profile: its name is not a chip's
     if is_own or target == chip or any({target, chip} <= one for one in _ALIKE):
         return
     raise RknnError(
         RknnStatus.RKNN_ERR_TARGET_PLATFORM_UNMATCH,
-        f"The model is for {target}, and board {session.link.paths.name} is an {chip}: convert it with "
+        f"The model is for {target}, but board {session.link.paths.name} is an {chip}: convert it with "
         f"target_platform={chip!r}, or start a board by 'hbrt start --profile {target}'.",
     )

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _GPU: Final = int(rknn_target_type.RKNN_TARGET_TYPE_GPU)
 _log: Final = Log()
 _numbers: Final = itertools.count(1)
-_nodes: Final[dict[int, _Node]] = {}  # by internal_ctx: what rknn_custom_op_get_op_attr is asked of
+_nodes: Final[dict[int, _Node]] = {}  # by internal_ctx: what rknn_custom_op_get_op_attr looks up
 
 
 class Placed(NamedTuple):
@@ -63,11 +63,11 @@ def checked(op: rknn_custom_op, known: Iterable[str]) -> str:
         known: Op types of the model's nodes.
 
     Raises:
-        RknnError: RKNN_ERR_PARAM_INVALID: what it lacks.
+        RknnError: RKNN_ERR_PARAM_INVALID: what is missing.
     """
     op_type, types = op.op_type.decode(errors="replace"), sorted(set(known))
     if not op_type:
-        raise invalid_parameter("op_type is empty; it is the op type of the model's nodes.")
+        raise invalid_parameter("op_type is empty; it must be the op type of the model's nodes.")
     if op_type not in types:
         alone = op_type.replace("::", ".").rpartition(".")[2]
         near = get_close_matches(op_type, types, 1, 0.6)
@@ -76,16 +76,18 @@ def checked(op: rknn_custom_op, known: Iterable[str]) -> str:
         else:
             hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(types)}."
         raise invalid_parameter(
-            f"op_type is {op_type!r}, and the model has no such node; {hint}{'' if hint[-1] in '?.' else '.'}"
+            f"op_type is {op_type!r}, but the model has no such node; {hint}{'' if hint[-1] in '?.' else '.'}"
         )
     where = f"The op {op_type!r}"
     if op.target not in set(rknn_target_type):
-        raise invalid_parameter(f"{where} has target {op.target}; write RKNN_TARGET_TYPE_CPU or RKNN_TARGET_TYPE_GPU.")
+        raise invalid_parameter(
+            f"{where} has the invalid target {op.target}: must be RKNN_TARGET_TYPE_CPU or RKNN_TARGET_TYPE_GPU."
+        )
     if not op.compute:
         raise invalid_parameter(f"{where} has no compute; set the callback.")
     if op.compute_native:
         raise invalid_parameter(
-            f"{where} has compute_native, which is reserved; set NULL, and clear the structure by memset."
+            f"{where} has compute_native, which is reserved; set it to NULL, and clear the structure by memset."
         )
     if op.target == _GPU:
         _check_kernel(op, where)
@@ -99,8 +101,8 @@ def _check_kernel(op: rknn_custom_op, where: str) -> None:
         path = Path(ctypes.string_at(op.cl_kernel_source).decode(errors="replace"))
         if not path.is_file():
             raise invalid_parameter(
-                f"{where} has cl_source_size 0, so cl_kernel_source is the path of a file, and {path} is none; for a "
-                "text give its length."
+                f"{where} has cl_source_size 0, so cl_kernel_source is a path, but there is no file {path}; for a "
+                "string, set its length."
             )
 
 
@@ -112,7 +114,7 @@ class COp:
 
         Args:
             op: Copied.
-            op_type: As ``checked`` says.
+            op_type: From ``checked``.
             graph: The model's.
             keep: The owner of the callbacks, such as a library.
 
@@ -125,7 +127,7 @@ class COp:
         if op.target == _GPU:
             _log.warning(
                 "rknn_register_custom_ops",
-                f"No GPU is emulated: the callbacks of {op_type!r} run on the CPU, and gpu_ctx has NULL.",
+                f"No GPU is emulated: the callbacks of {op_type!r} run on the CPU, and gpu_ctx is NULL.",
             )
         self._nodes: dict[str, _Node] = {}
         infos = [graph.info(at) for at, node in enumerate(graph.nodes) if node.op_type == op_type]
@@ -141,7 +143,7 @@ class COp:
         return _CLayer(self._nodes.get(_key(node)), node)
 
     def close(self) -> None:
-        """Call destroy, once for each node that init was called for."""
+        """Call destroy once for each node for which init was called."""
         nodes, self._nodes = self._nodes, {}
         for one in nodes.values():
             one.close()
@@ -152,13 +154,13 @@ def _key(node: NodeInfo) -> str:
 
 
 class _Node:
-    """One node: the structure that its callbacks get."""
+    """One node: the structure passed to its callbacks."""
 
     def __init__(self, op: rknn_custom_op, info: NodeInfo) -> None:
         self.info, self.lock = info, threading.Lock()
         self.types = _output_types(info)
         self.context = rknn_custom_op_context(target=op.target, internal_ctx=next(_numbers))
-        self._told: dict[str, tuple[int, int, Any]] = {}  # type, elements, and what answers of get_op_attr point to
+        self._told: dict[str, tuple[int, int, Any]] = {}  # type, elements, and targets of get_op_attr's pointers
         self._steps = [
             (name, rknn_custom_op_callback(getattr(op, name))) for name in ("prepare", "compute") if getattr(op, name)
         ]
@@ -204,7 +206,7 @@ class _Node:
             if held.dtype.name not in DTYPES:
                 _log.warning(
                     "rknn_custom_op_get_op_attr",
-                    f"{said(self.info)}: the attribute {name!r} is not a number and no text.",
+                    f"{said(self.info)}: the attribute {name!r} is neither a number nor a string.",
                 )
                 return
             self._told[name] = int(DTYPES[held.dtype.name]), held.size - is_text, held
@@ -222,16 +224,16 @@ def get_op_attr(context: rknn_custom_op_context, name: str, attr: rknn_custom_op
     """Return an attribute of a context's node, including "name".
 
     Raises:
-        RknnError: RKNN_ERR_PARAM_INVALID: the context is of no callback.
+        RknnError: RKNN_ERR_PARAM_INVALID: the context is not from a callback.
     """
     node = _nodes.get(context.internal_ctx)
     if node is None:
-        raise invalid_parameter("op_ctx is not what a callback was given, or its rknn_destroy was called.")
+        raise invalid_parameter("op_ctx was not passed to a callback, or its rknn_destroy was called.")
     node.tell(name, attr)
 
 
 def said(node: NodeInfo) -> str:
-    """What a message calls a node."""
+    """A node's name in messages."""
     return f"the op {node.op_type!r} (node {node.name!r})"
 
 
@@ -243,7 +245,7 @@ def _output_types(node: NodeInfo) -> list[TensorType]:
         if value.dtype is None or value.shape is None or min(value.shape, default=0) < 0:
             raise RknnError(
                 RknnStatus.RKNN_ERR_MODEL_INVALID,
-                f"The model does not say which shape and type {value.name!r} of {said(node)} has, and C callbacks "
+                f"The model does not specify the shape and type of {value.name!r} of {said(node)}, and C callbacks "
                 "cannot: convert it with fixed shapes, without dynamic_input.",
             )
         found.append(TensorType(value.shape, value.dtype))
@@ -264,7 +266,7 @@ def _described(name: str, kind: TensorType) -> rknn_custom_op_tensor:
     if kind.dtype.name not in DTYPES or len(shape) > RKNN_MAX_DIMS:
         raise RknnError(
             RknnStatus.RKNN_ERR_MODEL_INVALID,
-            f"{name!r} is {kind.dtype} of {len(shape)} dimensions: rknn_tensor_attr has no such.",
+            f"{name!r} is {kind.dtype} with {len(shape)} dimensions, which rknn_tensor_attr does not support.",
         )
     fmt = rknn_tensor_format.RKNN_TENSOR_NCHW if len(shape) == 4 else rknn_tensor_format.RKNN_TENSOR_UNDEFINED
     size = count * kind.dtype.itemsize
@@ -282,7 +284,7 @@ def tensors(made: Sequence[rknn_custom_op_tensor]) -> Any:
 
 
 class _CLayer:
-    """A node that C callbacks compute."""
+    """A node computed by C callbacks."""
 
     processor = "CPU"
 
@@ -299,7 +301,7 @@ class _CLayer:
         """Empty: init has read the attributes."""
 
     def infer_shape(self, bottom: list[TensorType | None]) -> list[TensorType]:
-        """What the model says."""
+        """The model's types."""
         del bottom
         assert self._node is not None  # noqa: S101 - see decline
         return self._node.types

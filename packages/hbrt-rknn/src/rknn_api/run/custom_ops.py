@@ -29,7 +29,7 @@ def get_node_attr(node: NodeProto, name: str) -> Any:
 
     Args:
         node: The node argument of ``shape_infer`` and ``compute``.
-        name: Of the attribute.
+        name: Name of the attribute.
 
     Returns:
         int, float, str, lists of them, or an array; None if the node does not set it.
@@ -68,10 +68,10 @@ class CustomOps:
         return self._ops[op_type]
 
     def register(self, op: Any) -> None:
-        """Take an op.
+        """Register an op.
 
         Raises:
-            RknnError: RKNN_ERR_PARAM_INVALID: a part is missing; says which.
+            RknnError: RKNN_ERR_PARAM_INVALID: a part is missing; the message says which.
 
         Source: RKNN SDK advanced guide (chapter 5), 5.5.3
         """
@@ -82,11 +82,13 @@ class CustomOps:
         said = type(op).__name__
         op_type = getattr(op, "op_type", None)
         if not isinstance(op_type, str) or not op_type:
-            raise invalid_parameter(f"{said}.op_type is {op_type!r}; it is a text: the op type of the model's node.")
+            raise invalid_parameter(
+                f"{said}.op_type is {op_type!r}; it must be a string: the op type of the model's node."
+            )
         if onnx.defs.has(op_type):
             raise invalid_parameter(
-                f"{said}.op_type is {op_type!r}, which ONNX has; take your own name, such as 'cst{op_type}', in "
-                "the model too."
+                f"{said}.op_type is {op_type!r}, which ONNX has; use a name of your own, such as 'cst{op_type}', in "
+                "the model, too."
             )
         if op_type in self._ops:
             raise invalid_parameter(f"{op_type!r} is already registered, by {type(self._ops[op_type]).__name__}.")
@@ -115,19 +117,17 @@ def _check_method(op: Any, said: str, name: str, wanted: list[str]) -> None:
     method = getattr(op, name, None)
     text = f"def {name}(self, {', '.join(wanted)})"
     if not callable(method):
-        raise invalid_parameter(f"{said} has no {name}; write: {text}.")
+        raise invalid_parameter(f"{said} has no {name}; define: {text}.")
     found = list(inspect.signature(method).parameters)
     if found != wanted:
-        raise invalid_parameter(
-            f"{said}.{name} takes ({', '.join(found)}); the names of its parameters are fixed: {text}."
-        )
+        raise invalid_parameter(f"{said}.{name} takes ({', '.join(found)}); its parameters' names are fixed: {text}.")
 
 
 def call_shape_infer(op: Any, node: NodeProto, types: Iterable[TensorType | None]) -> list[TensorType]:
     """The result of an op's shape_infer.
 
     Raises:
-        GraphError: INCOMPATIBLE: it raises, or does not return lists of shapes and dtypes; says which.
+        GraphError: INCOMPATIBLE: it raises, or does not return lists of shapes and dtypes; the message says which.
     """
     known = [one for one in types if one is not None]
     shapes = [list(one.shape) if one.shape is not None else None for one in known]
@@ -151,8 +151,8 @@ def call_shape_infer(op: Any, node: NodeProto, types: Iterable[TensorType | None
     if len(found) != len(node.output):
         raise GraphError(
             Reason.INCOMPATIBLE,
-            f"{where} gave {answer!r}; give (out_shapes, out_dtypes), lists with an entry for each of the "
-            f"{len(node.output)} outputs.",
+            f"{where} returned {answer!r}; it must return (out_shapes, out_dtypes), lists with an entry for each of "
+            f"the {len(node.output)} outputs.",
         )
     return found
 
@@ -178,29 +178,31 @@ class _PythonOp:
         """Empty: the class reads its attributes when it is called."""
 
     def infer_shape(self, bottom: list[TensorType | None]) -> list[TensorType]:
-        """What shape_infer says."""
+        """The result of shape_infer."""
         return call_shape_infer(self._op, self._node, bottom)
 
     def forward(self, bottom: list[Any], top: list[Any], ctrl: Any) -> None:
         """Call compute, and check its results."""
         del ctrl
         try:
-            # Copies: other nodes read the arrays too, and a class may work in place.
+            # Copies: other nodes read the arrays, too, and a class may work in place.
             made = self._op.compute(self._node, [one.copy() for one in bottom if one is not None])
         except (Exception, SystemExit) as error:
             let_out(error)
             raise self.failure(f"raised {type(error).__name__}: {one_line(error)}") from error
         if not isinstance(made, (list, tuple)) or len(made) != len(top):
             gave = counted(len(made), "output") if isinstance(made, (list, tuple)) else type(made).__name__
-            raise self.failure(f"gave {gave}; give a list with an array for each of {len(top)} outputs")
+            raise self.failure(f"returned {gave}; it must return a list with one array for each of {len(top)} outputs")
         for array, target in zip(made, top, strict=True):
             given = np.asarray(array)
             if given.shape != target.shape:
-                raise self.failure(f"gave the shape {list(given.shape)}, and shape_infer said {list(target.shape)}")
+                raise self.failure(
+                    f"returned the shape {list(given.shape)}, but shape_infer returned {list(target.shape)}"
+                )
             target[...] = given
 
     def failure(self, what: str) -> GraphError:
-        """RUN_FAILED with what it did."""
+        """RUN_FAILED with the reason."""
         return GraphError(Reason.RUN_FAILED, f"{self._where} {what}.")
 
     def tear_down(self) -> None:
@@ -208,7 +210,7 @@ class _PythonOp:
 
 
 class HostMemory:
-    """Memory of this process for the values beside a program's ops."""
+    """Memory of this process for the values next to a program's ops."""
 
     is_usable = True
 

@@ -30,7 +30,7 @@ def layouts_of(data_format: str | Sequence[str | None] | None, count: int) -> li
     found = ["nhwc" if one is None else str(one).lower() for one in given]
     if len(found) != count or not set(found) <= set(LAYOUTS):
         raise _refused(
-            f"data_format is {data_format!r}; it is 'nhwc' or 'nchw', or a list with one of them for each of the "
+            f"Invalid data_format {data_format!r}: must be 'nhwc' or 'nchw', or a list with one for each of the "
             f"{count} inputs."
         )
     return found
@@ -58,20 +58,20 @@ def graph_views(metadata: Metadata, inputs: Sequence[Any], layouts: Sequence[str
 
     Args:
         metadata: Of the model.
-        inputs: Arrays as the program gives them.
-        layouts: Of each.
+        inputs: Arrays as passed by the program.
+        layouts: Layout of each.
 
     Returns:
         Arrays in the graph's layout, with all images of a batch; of any type that ``typed`` takes.
 
     Raises:
-        RknnError: RKNN_ERR_INPUT_INVALID: an input does not fit; says which, and what would fit.
+        RknnError: RKNN_ERR_INPUT_INVALID: an input does not fit; the message says which, and what would fit.
     """
     infos, inputs = metadata.inputs, as_list(inputs)
     if not isinstance(inputs, (list, tuple)):
-        raise _refused(f"inputs is {type(inputs).__name__}; give a list with an array for each input.")
+        raise _refused(f"inputs is {type(inputs).__name__}; pass a list with an array for each input.")
     if len(inputs) != len(infos):
-        raise _refused(f"{len(inputs)} inputs are given, and the model has {len(infos)}; give an array for each.")
+        raise _refused(f"{len(inputs)} inputs were given, but the model has {len(infos)}; pass an array for each.")
     sets = shape_sets(metadata)
     arrays = [_array(given, info) for given, info in zip(inputs, infos, strict=True)]
     for at, (info, array, layout) in enumerate(zip(infos, arrays, layouts, strict=True)):
@@ -83,13 +83,13 @@ def graph_views(metadata: Metadata, inputs: Sequence[Any], layouts: Sequence[str
             dims = f"The input[{at}] need {count}dims input, but {array.ndim}dims input buffer feed. "
             raise _refused(
                 f"{dims if array.ndim != count else ''}"
-                f"The input {info.name!r} has the shape {list(array.shape)}; it takes {said}{what}."
+                f"The input {info.name!r} has the shape {list(array.shape)}; it must have {said}{what}."
             )
     turned = [_turned(array, info, layout) for array, info, layout in zip(arrays, infos, layouts, strict=True)]
     if tuple(array.shape for array in turned) not in sets:
         raise _refused(
-            f"The inputs have the shapes {[list(array.shape) for array in arrays]}, each of another set of "
-            "dynamic_input; the shapes of one set go together."
+            f"The inputs have the shapes {[list(array.shape) for array in arrays]}, from different sets of "
+            "dynamic_input; all shapes must be from one set."
         )
     for array, info in zip(turned, infos, strict=True):
         wanted = np.dtype(info.dtype)
@@ -100,8 +100,8 @@ def graph_views(metadata: Metadata, inputs: Sequence[Any], layouts: Sequence[str
 
 def typed(array: NDArray[Any], info: TensorInfo) -> NDArray[Any]:
     """A C-contiguous array of the graph's type from a view or from one image of it."""
-    with np.errstate(over="ignore"):  # infinity, as C has it
-        # Pixels are turned as bytes. A scalar stays one.
+    with np.errstate(over="ignore"):  # infinity, as in C
+        # Pixels are transposed as bytes. A scalar stays one.
         return np.ascontiguousarray(array).astype(info.dtype, copy=False).reshape(array.shape)
 
 
@@ -111,7 +111,7 @@ def _array(given: Any, info: TensorInfo) -> NDArray[Any]:
     except ValueError:
         array = np.empty((), object)
     if array.dtype.kind in "OUS" and array is not given:
-        raise _refused(f"The input {info.name!r} is {type(given).__name__}; give an array of numbers.")
+        raise _refused(f"The input {info.name!r} is {type(given).__name__}; pass an array of numbers.")
     return array
 
 
@@ -125,7 +125,7 @@ def _turned(array: NDArray[Any], info: TensorInfo, layout: str) -> NDArray[Any]:
 
 
 def converts(given: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Whether numbers of a type are turned into another for a program: all but real numbers into whole ones."""
+    """Whether numbers of a type are converted to another for a program: all except real numbers to integers."""
     return given.kind in "biuf" and not (wanted.kind in "iub" and given.kind == "f")
 
 

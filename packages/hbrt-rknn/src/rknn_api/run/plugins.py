@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ENTRY: Final = "get_rknn_custom_op"
 _PREFIX, _SUFFIX = "librkcst_", ".so"
-_MACHINES: Final = {3: "i386", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"}  # e_machine of ELF
+_MACHINES: Final = {3: "i386", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"}  # e_machine in ELF
 _ALIKE: Final = {"arm64": "aarch64", "amd64": "x86_64", "armv7l": "arm", "i686": "i386"}
 
 
@@ -66,16 +66,16 @@ def load(path: Path) -> tuple[rknn_custom_op, ctypes.CDLL]:
         raise _refused(path, f"cannot be read: {error.strerror}.") from None
     here = _ALIKE.get(platform.machine().lower(), platform.machine().lower())
     if not machine:
-        raise _refused(path, "is not a library; build one by 'hbrt cc -shared -fPIC'.")
+        raise _refused(path, "is not a shared library; build it with 'hbrt cc -shared -fPIC'.")
     if machine != here:
         raise _refused(
-            path, f"is built for {machine}, and this machine is {here}: build it here by 'hbrt cc -shared -fPIC'."
+            path, f"is built for {machine}, but this machine is {here}: build it here with 'hbrt cc -shared -fPIC'."
         )
     try:
         library = ctypes.CDLL(str(path), os.RTLD_NOW | os.RTLD_LOCAL)
     except OSError as error:
         raise _refused(
-            path, f"cannot be loaded: {error}; a library that it needs is looked for in LD_LIBRARY_PATH."
+            path, f"cannot be loaded: {error}; libraries that it needs are searched for in LD_LIBRARY_PATH."
         ) from None
     try:
         entry = library[ENTRY]
@@ -84,7 +84,7 @@ def load(path: Path) -> tuple[rknn_custom_op, ctypes.CDLL]:
     entry.restype, entry.argtypes = ctypes.POINTER(rknn_custom_op), ()
     pointer = entry()
     if not pointer:
-        raise _refused(path, f"gives NULL by {ENTRY}; it returns the address of a rknn_custom_op.")
+        raise _refused(path, f"returns NULL from {ENTRY}; it must return the address of a rknn_custom_op.")
     return pointer.contents, library
 
 
@@ -92,11 +92,11 @@ def add(ops: CustomOps, container: Container) -> list[str]:
     """Register the plug-ins of a model's op types; ``CustomOps.close`` calls their destroy.
 
     Args:
-        ops: Takes them.
+        ops: Receives them.
         container: The model.
 
     Returns:
-        Why plug-ins were not used: sentences, one each.
+        Why plug-ins were not used: one message each.
     """
     problems, wanted = [], container.metadata.custom_ops
     for path in found(folder()):
@@ -125,8 +125,8 @@ def required(container: Container) -> CustomOps:
     if missing := [name for name in wanted if name not in ops]:
         ops.close()
         raise invalid_model(
-            f"The model has the custom ops {', '.join(missing)}, and no plug-in {_PREFIX}NAME{_SUFFIX} in {folder()} "
-            f"has them; HBRT_RKNN_PLUGINS names another folder. {' '.join(problems)}".rstrip()
+            f"The model has the custom ops {', '.join(missing)}, but no plug-in {_PREFIX}NAME{_SUFFIX} in {folder()} "
+            f"has them; HBRT_RKNN_PLUGINS sets another folder. {' '.join(problems)}".rstrip()
         )
     return ops
 

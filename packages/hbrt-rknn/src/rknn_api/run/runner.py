@@ -31,7 +31,7 @@ _CODES = {
 
 
 def refused(error: GraphError) -> RknnError:
-    """The return code for a graph that was refused or whose run failed."""
+    """The return code for a graph that was rejected or whose run failed."""
     return RknnError(_CODES.get(error.reason, RknnStatus.RKNN_ERR_MODEL_INVALID), str(error))
 
 
@@ -53,18 +53,18 @@ class GraphRunner:
         Args:
             graph: Kept for rebuilding.
             label: Its name in messages.
-            ops: The program's.
+            ops: The program's ops.
             threads: Threads of one run; half of the CPUs if None.
-            device: Makes memory for the tensors beside the ops.
-            is_on_board: Run it on the NPU cores of this process's board, where they can.
+            device: Allocates memory for the tensors next to the ops.
+            is_on_board: Whether to run it on the NPU cores of this process's board, where possible.
 
         Raises:
-            RknnError: RKNN_ERR_MODEL_INVALID: onnxruntime or an op refuses it, and why.
+            RknnError: RKNN_ERR_MODEL_INVALID: onnxruntime or an op rejects it, and why.
         """
         self._outputs = [value.name for value in graph.graph.output]
         self._plan: Plan | ModelProto = graph
         if not self._outputs:
-            return  # nothing is to be computed, which onnxruntime refuses
+            return  # there is nothing to compute, which onnxruntime rejects
         try:
             sessions = load if is_on_board else LocalSession
             self._plan = Plan(graph, label, registry=ops, device=device, threads=threads, sessions=sessions)
@@ -85,8 +85,8 @@ class GraphRunner:
 
         Args:
             feeds: The inputs.
-            schedule: The board's cores to run on, and the priority; any if None.
-            places: C-contiguous arrays that outputs are written to; the others get new ones.
+            schedule: The board's cores to use, and the priority; any if None.
+            places: C-contiguous arrays for outputs; the others get new ones.
 
         Raises:
             RknnError: RKNN_ERR_FAIL: it failed, and why.
@@ -117,7 +117,7 @@ class Runner:
         Args:
             container: The model.
             ops: The program's.
-            cores: Images of a batch that run at the same time.
+            cores: Number of batch images that run concurrently.
             mask: NPU cores of the board that run it, 0 for any; None runs it in this process, as does a board with a
                 different chip.
 
@@ -129,12 +129,12 @@ class Runner:
         if missing:
             raise RknnError(
                 RknnStatus.RKNN_ERR_MODEL_INVALID,
-                f"The model has the custom ops {', '.join(missing)}, and nothing is registered for them.",
+                f"The model has the custom ops {', '.join(missing)}, for which nothing is registered.",
             )
         if self.metadata.remove_weight:
             raise RknnError(
                 RknnStatus.RKNN_ERR_MODEL_INVALID,
-                "The model was exported without its weights (remove_weight); it runs beside a model that has them, by "
+                "The model was exported without its weights (remove_weight); it runs next to a model that has them, by "
                 "the flag RKNN_FLAG_SHARE_WEIGHT_MEM of the C API.",
             )
         graph = container.proto()

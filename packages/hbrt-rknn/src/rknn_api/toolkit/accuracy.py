@@ -29,7 +29,7 @@ _HEAD = """\
 
 
 class Error(NamedTuple):
-    """How far two results are apart: the cosine of the angle between them, and their Euclidean distance."""
+    """The difference between two results: the cosine of the angle between them, and their Euclidean distance."""
 
     cos: float
     euc: float
@@ -73,11 +73,11 @@ def analyze(
     """Compare both models at each layer.
 
     Args:
-        golden: Of real numbers, with the types of its values.
+        golden: The real-number model, with the types of its values.
         quantized: The same with QuantizeLinear and DequantizeLinear.
-        ops: The program's.
+        ops: The program's ops.
         feeds: Arrays for the inputs.
-        runs: The ops of the quantized model; the same when None.
+        runs: The ops of the quantized model; the same if None.
 
     Returns:
         The layers in the order of the golden graph; each value in the golden model; and in the quantized one.
@@ -122,7 +122,7 @@ def merged(makers: Mapping[str, NodeProto], name: str, kept: Mapping[str, str]) 
 
 
 def kept_values(model: ModelProto) -> dict[str, str]:
-    """Where each value of the golden model is in the quantized one: dequantized, where it is quantized."""
+    """Where each value of the golden model is in the quantized one: dequantized if it is quantized."""
     graph = model.graph
     found = {name: name for node in graph.node for name in node.output}
     found |= {value.name: value.name for value in graph_inputs(graph)}
@@ -132,7 +132,7 @@ def kept_values(model: ModelProto) -> dict[str, str]:
             continue
         source = node.input[0]
         found[source] = after.output[0]
-        # The quantizer calls an output of the model otherwise, and gives its name to what is dequantized.
+        # The quantizer renames an output of the model, and gives its name to the dequantized value.
         found[after.output[0]] = after.output[0]
     return found
 

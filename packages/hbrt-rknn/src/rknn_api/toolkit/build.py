@@ -29,21 +29,21 @@ from rknn_api.toolkit.sparsity import Sparse, with_masks
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_MAX_BYTES = (1 << 32) - 1  # as rknn_tensor_attr counts them
+_MAX_BYTES = (1 << 32) - 1  # as counted by rknn_tensor_attr
 _WEIGHT = 64
-"""Tensors of at least this many elements are what remove_weight leaves out: smaller ones decide shapes."""
+"""remove_weight omits tensors with at least this many elements: smaller ones determine shapes."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A model of real numbers, ready to be quantized.
+    """An unquantized model, ready to be quantized.
 
     Attributes:
         model: The model with built-in normalization and value types.
         plain: The same without inferred types, which onnxruntime does not always accept.
         inputs: The processing of each input.
         config: How it is converted.
-        ops: The program's.
+        ops: The program's ops.
     """
 
     model: ModelProto
@@ -79,12 +79,13 @@ class Prepared:
         """Arrays of each sample of a dataset; a model without inputs has one sample, without arrays, and needs none.
 
         Raises:
-            RknnError: RKNN_ERR_PARAM_INVALID: no dataset was given, or it does not fit, which is found when it is read.
+            RknnError: RKNN_ERR_PARAM_INVALID: no dataset was given, or it does not fit, which is detected when it is
+                read.
         """
         if not self.inputs:
             return [[]]
         if dataset is None:
-            raise invalid_parameter("do_quantization needs a dataset: a text file with the path of a sample a line.")
+            raise invalid_parameter("do_quantization needs a dataset: a text file with one sample's path per line.")
         return samples(path_of(dataset, "dataset"), self.wanted())
 
     def ranges(self, dataset: str | Path | None) -> dict[str, tuple[float, float]]:
@@ -99,10 +100,10 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Built:
-    """What ``build`` made.
+    """The result of ``build``.
 
     Attributes:
-        container: What is exported.
+        container: The model to export.
         graph: Its graph.
         golden: The same model with real numbers.
         ranges: Ranges of the activations; empty for a model that is not quantized.
@@ -115,7 +116,7 @@ class Built:
 
 
 def prepare(model: ModelProto, config: Config, ops: CustomOps) -> Prepared:
-    """Make a model ready to be quantized.
+    """Prepare a model for quantization.
 
     Raises:
         RknnError: mean and deviation do not fit it; its types cannot be inferred.
@@ -142,9 +143,9 @@ def built(
 
     Args:
         prepared: The model.
-        name: Of it.
-        ranges: Ranges of its activations; None to leave it in real numbers.
-        batch: Images that one run takes.
+        name: Its name.
+        ranges: Ranges of its activations; None to leave it unquantized.
+        batch: Images per run.
         exclude: Names of nodes that stay in real numbers.
 
     Raises:
@@ -179,10 +180,11 @@ def built(
 
 
 def _fused(golden: ModelProto, graph: ModelProto) -> dict[str, str]:
-    """Op types of the layers that the quantizer merged others into, by the name of their nodes' outputs."""
+    """Op types of the layers into which the quantizer merged others, by the name of their nodes' outputs."""
     makers = {name: node for node in golden.graph.node for name in node.output}
     kept = kept_values(graph)
-    # A node of the quantized graph makes a golden value under its name, or, of an output of the model, under another.
+    # A node of the quantized graph computes a golden value under its name, or, for an output of the model, another
+    # name.
     stored = {node.output[0]: node.input[0] for node in graph.graph.node if node.op_type == "QuantizeLinear"}
     made = {
         name: stored.get(node.input[0], name) if node.op_type == "DequantizeLinear" else name
@@ -207,7 +209,7 @@ def _check_batch(prepared: Prepared, batch: int) -> None:
     config = prepared.config
     why = ""
     if config.dynamic_input:
-        why = "and dynamic_input is given; a model has several shapes or several images"
+        why = "and dynamic_input is given; a model can have several shapes or several images, not both"
     elif not config.platform.has_general_api:
         why = f"and {config.platform.name} runs one image at a time"
     elif any(shape[:1] != (1,) for shape in prepared.sets[0]):
@@ -217,7 +219,7 @@ def _check_batch(prepared: Prepared, batch: int) -> None:
 
 
 def _output_shapes(graph: ModelProto, prepared: Prepared) -> list[Shapes]:
-    """Shapes of the outputs for each set: as inferred, or as a run on zeros has them; -1 where the data decides."""
+    """Shapes of the outputs for each set: as inferred, or from a run on zeros; -1 if the data decides."""
     is_dynamic = bool(prepared.config.dynamic_input)
     inferred = tuple(shape_of(value) for value in prepared.model.graph.output)
     if not is_dynamic and all(min(shape, default=0) >= 0 for shape in inferred):
@@ -236,7 +238,7 @@ def _output_shapes(graph: ModelProto, prepared: Prepared) -> list[Shapes]:
         if not is_dynamic:
             return [inferred]
         raise invalid_model(
-            f"The model cannot be run with the shapes of dynamic_input, {prepared.sets}: it may hold a constant shape. "
+            f"The model cannot be run with the shapes of dynamic_input, {prepared.sets}: it may have a constant shape. "
             f"{error.text}"
         ) from None
     finally:
@@ -277,12 +279,14 @@ def _output(model: ModelProto, value: ValueInfoProto, shape: tuple[int, ...], ba
 
 def _described(value: ValueInfoProto, shape: tuple[int, ...], batch: int) -> TensorInfo:
     if not value.type.tensor_type.elem_type:
-        raise invalid_model(f"{value.name!r} is not a tensor; an input or output of a model has numbers.")
+        raise invalid_model(f"{value.name!r} is not a tensor; inputs and outputs of a model must be numeric.")
     dtype, element_bytes = _dtype(value).name, _dtype(value).itemsize
     if dtype not in TYPES:
-        raise invalid_model(f"{value.name!r} is of {dtype}; an input or output has numbers.")
+        raise invalid_model(f"{value.name!r} is of {dtype}; inputs and outputs must be numeric.")
     if (size := prod(shape) * element_bytes * batch) > _MAX_BYTES:
-        raise invalid_parameter(f"{value.name!r} of {list(shape)} has {size} bytes; a tensor has fewer than 4 GiB.")
+        raise invalid_parameter(
+            f"{value.name!r} of {list(shape)} has {size} bytes; a tensor must have less than 4 GiB."
+        )
     stored = "float16" if value.type.tensor_type.elem_type == TensorProto.FLOAT else dtype
     return TensorInfo(value.name, shape, dtype, stored, layout="NCHW" if len(shape) == 4 else "UNDEFINED")
 
@@ -298,21 +302,21 @@ def _rule(graph: Graph, inputs: Iterable[str]) -> tuple[float, int, str] | None:
 
 
 def sample_arrays(prepared: Prepared, inputs: Any) -> list[NDArray[Any]]:
-    """Arrays for the model's inputs, of files; .npy files fit any set of shapes.
+    """Arrays for the model's inputs, from files; .npy files fit any set of shapes.
 
     Raises:
         RknnError: RKNN_ERR_PARAM_INVALID: their number differs from the number of inputs, or one does not fit.
     """
     wanted = prepared.wanted()
     if not isinstance(inputs, (list, tuple)) or not all(isinstance(one, (str, Path)) for one in inputs):
-        raise invalid_parameter("inputs is a list with the path of a picture or an .npy file for each input.")
+        raise invalid_parameter("inputs must be a list with the path of a picture or an .npy file for each input.")
     if len(inputs) != len(wanted):
-        raise invalid_parameter(f"{len(inputs)} inputs are given, and the model has {len(wanted)}.")
+        raise invalid_parameter(f"{len(inputs)} inputs were given, but the model has {len(wanted)}.")
     refused: RknnError | None = None
     for at in range(len(prepared.sets)):
         try:
             return [read(Path(given), one) for given, one in zip(inputs, prepared.wanted(at), strict=True)]
         except RknnError as error:
             refused = refused or error
-    assert refused is not None  # noqa: S101 - there is a set, and it was refused
+    assert refused is not None  # noqa: S101 - there is a set, and it was rejected
     raise refused

@@ -162,28 +162,28 @@ def write(
     """Write the folder.
 
     Args:
-        folder: Is made, or its files are overwritten.
+        folder: Created, or its files are overwritten.
         container: The model.
         inputs: Arrays for the inputs in the graph's layout; None without inputs.
         outputs: The simulator's outputs for them.
 
     Raises:
-        RknnError: RKNN_ERR_PARAM_INVALID: the model is of several shapes, has custom ops, no inputs, or a type that C
-            programs have not.
+        RknnError: RKNN_ERR_PARAM_INVALID: the model has several shapes, has custom ops, no inputs, or a type that C
+            programs do not have.
         OSError: a file cannot be written.
 
     Source: RKNN SDK advanced guide (chapter 5), 5.12
     """
     metadata = container.metadata
     if metadata.dynamic_input or metadata.custom_ops or metadata.rknn_batch_size > 1:
-        raise invalid_parameter("codegen is for models of one shape and one image, without custom ops.")
+        raise invalid_parameter("codegen needs a model with one shape and one image, without custom ops.")
     other = [one.name for one in (*metadata.inputs, *metadata.outputs) if one.stored not in DTYPES]
     if other or not metadata.inputs:
-        what = f"; {', '.join(map(repr, other))} is of another type" if other else ", and the model has none"
-        raise invalid_parameter(f"codegen is for models with inputs of the types that the C API has{what}.")
+        what = f"; {', '.join(map(repr, other))} has another type" if other else ", but the model has none"
+        raise invalid_parameter(f"codegen needs a model whose inputs have types of the C API{what}.")
     folder.mkdir(parents=True, exist_ok=True)
     for old in [one for one in folder.iterdir() if _SAMPLE.fullmatch(one.name)]:
-        old.unlink()  # of another model, or of other inputs
+        old.unlink()  # from another model, or from other inputs
     container.write(folder / "model.rknn")
     for at, (info, array) in enumerate(zip(metadata.inputs, inputs or (), strict=False)):
         turned = array.transpose(TO_NHWC) if info.layout == "NCHW" else array

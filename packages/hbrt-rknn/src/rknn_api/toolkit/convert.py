@@ -1,4 +1,4 @@
-"""Models of other frameworks as ONNX, by the frameworks' own converters, where they are installed.
+"""Convert models of other frameworks to ONNX with the frameworks' own converters, if installed.
 
 Source of the arguments: RKNN-Toolkit2 API Reference (2.3.2), load_pytorch and the others,
 https://github.com/airockchip/rknn-toolkit2
@@ -25,12 +25,12 @@ def from_pytorch(model: Path, input_size_list: Sequence[Sequence[int]], file: Pa
     """Write a TorchScript file as ONNX; inputs are named x.1, x.2, ... if it has no names.
 
     Args:
-        model: As ``torch.jit.save`` writes it.
+        model: A file written by ``torch.jit.save``.
         input_size_list: A shape for each input.
         file: The ONNX file to write.
 
     Raises:
-        RknnError: RKNN_ERR_FAIL: torch is not installed; RKNN_ERR_MODEL_INVALID: it refuses the model, and why.
+        RknnError: RKNN_ERR_FAIL: torch is not installed; RKNN_ERR_MODEL_INVALID: it rejects the model, and why.
     """
     torch = _module("torch", "load_pytorch", "pytorch")
     sizes = _sizes(input_size_list)
@@ -62,7 +62,7 @@ def from_tensorflow(
     tensorflow = _module("tensorflow", "load_tensorflow", "tensorflow")
     sizes = _sizes(input_size_list)
     if len(sizes) != len(inputs):
-        raise invalid_parameter(f"input_size_list has {len(sizes)} shapes, and inputs has {len(inputs)} names.")
+        raise invalid_parameter(f"input_size_list has {len(sizes)} shapes, but inputs has {len(inputs)} names.")
     names = [_port(name) for name in inputs]
     pictures = [name for name, size in zip(names, sizes, strict=True) if len(size) == 4]
 
@@ -101,7 +101,7 @@ def from_tflite(model: Path, file: Path) -> None:
         made, _ = convert.from_tflite(str(model), opset=_SET, inputs_as_nchw=pictures or None)
         for value in made.graph.input:
             for size in value.type.tensor_type.shape.dim:
-                size.dim_value = max(size.dim_value, 1)  # an open size is 1 until a program says otherwise
+                size.dim_value = max(size.dim_value, 1)  # an open size is 1 until a program sets it
         onnx.save(made, file)
 
     _converted("tf2onnx", model, write)
@@ -127,7 +127,7 @@ def _sizes(given: Sequence[Sequence[int]]) -> list[list[int]]:
     try:
         return [[int(size) for size in np.atleast_1d(one)] for one in given]
     except (TypeError, ValueError):
-        raise invalid_parameter(f"input_size_list is {given!r}; write a list with a shape for each input.") from None
+        raise invalid_parameter(f"input_size_list is {given!r}; pass a list with a shape for each input.") from None
 
 
 def _port(name: str) -> str:
@@ -140,6 +140,6 @@ def _converted(what: str, model: Path, write: Any) -> None:
         raise invalid_model(f"No such file: {model}")
     try:
         write()
-    except Exception as error:  # noqa: BLE001 - a converter raises anything for a model that it does not know
+    except Exception as error:  # noqa: BLE001 - a converter may raise anything for an unknown model
         let_out(error)
-        raise invalid_model(f"{what} refuses {model.name}: {one_line(error)}.") from None
+        raise invalid_model(f"{what} rejects {model.name}: {one_line(error)}.") from None

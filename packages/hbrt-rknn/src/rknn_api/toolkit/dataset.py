@@ -16,7 +16,7 @@ from rknn_api.run.feeds import converts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_MAX_STEM = 100  # a file system has 255 bytes for a name
+_MAX_STEM = 100  # file systems limit names to 255 bytes
 PICTURES = frozenset({".bmp", ".jpeg", ".jpg", ".png"})
 
 
@@ -25,8 +25,8 @@ class Wanted(NamedTuple):
 
     Attributes:
         shape: In the model's layout, which is NCHW for four dimensions.
-        dtype: Of the array to make.
-        is_bgr: Whether pictures are wanted as BGR, else as RGB.
+        dtype: Type of the array to create.
+        is_bgr: Whether pictures are converted to BGR instead of RGB.
     """
 
     shape: tuple[int, ...]
@@ -37,7 +37,7 @@ class Wanted(NamedTuple):
 def lines_of(dataset: str | Path) -> list[tuple[int, list[Path]]]:
     """The number of each line and the files of its sample.
 
-    A relative path is below the dataset's folder, or below the working directory.
+    A relative path is relative to the dataset's folder, or to the working directory.
 
     Raises:
         RknnError: RKNN_ERR_PARAM_INVALID: the dataset cannot be read, or is empty.
@@ -51,7 +51,7 @@ def lines_of(dataset: str | Path) -> list[tuple[int, list[Path]]]:
         raise invalid_parameter(f"The dataset {path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise invalid_parameter(
-            f"The dataset {path} is not text in UTF-8; write the path of a picture or an .npy file in each line."
+            f"The dataset {path} is not UTF-8 text; each line must be the path of a picture or an .npy file."
         ) from None
     lines = [
         (number, [_found(name, path.parent) for name in line.split()])
@@ -68,19 +68,19 @@ def samples(dataset: str | Path, wanted: Sequence[Wanted]) -> Iterator[list[NDAr
 
     Args:
         dataset: The text file.
-        wanted: What each input takes.
+        wanted: The requirements of each input.
 
     Raises:
-        RknnError: RKNN_ERR_PARAM_INVALID: a line or a file that does not fit, and which; before the first sample where
-            no file has to be read for that.
+        RknnError: RKNN_ERR_PARAM_INVALID: a line or a file does not fit, and which; raised before the first sample if
+            no file has to be read to detect it.
     """
     lines = lines_of(dataset)
     for number, files in lines:
         if len(files) != len(wanted):
-            hint = "; a path with spaces is several" if len(files) > len(wanted) else ""
+            hint = "; a path with spaces counts as several" if len(files) > len(wanted) else ""
             raise invalid_parameter(
-                f"Line {number} of the dataset {dataset} names {counted(len(files), 'file')} and the model has "
-                f"{counted(len(wanted), 'input')}; write a file for each, with spaces between them{hint}."
+                f"Line {number} of the dataset {dataset} has {counted(len(files), 'file')} but the model has "
+                f"{counted(len(wanted), 'input')}; write one file for each, separated by spaces{hint}."
             )
         for file in files:
             if not file.is_file():
@@ -113,7 +113,7 @@ def read(file: Path, wanted: Wanted) -> NDArray[Any]:
         return _fitted(array, wanted, file)
     if file.suffix.lower() in PICTURES:
         return _picture(file, wanted)
-    raise invalid_parameter(f"The file {file} is not a picture ({', '.join(sorted(PICTURES))}) and no .npy file.")
+    raise invalid_parameter(f"The file {file} is neither a picture ({', '.join(sorted(PICTURES))}) nor an .npy file.")
 
 
 def file_stems(values: Iterable[str]) -> dict[str, str]:
@@ -136,14 +136,14 @@ def _found(name: str, folder: Path) -> Path:
 def _fitted(array: NDArray[Any], wanted: Wanted, file: Path) -> NDArray[Any]:
     shape = wanted.shape
     if not converts(array.dtype, wanted.dtype):
-        raise invalid_parameter(f"The file {file} is of {array.dtype}, and the model's input of {wanted.dtype}.")
+        raise invalid_parameter(f"The file {file} is of {array.dtype}, but the model's input is of {wanted.dtype}.")
     turned = array.transpose(0, 3, 1, 2) if array.ndim == 4 else array
     for one in (array, turned):
         if one.shape == shape:
-            with np.errstate(over="ignore"):  # who uses the numbers looks whether they are finite
+            with np.errstate(over="ignore"):  # whoever uses the numbers checks whether they are finite
                 return np.ascontiguousarray(one, wanted.dtype).reshape(shape)  # a scalar stays one
     raise invalid_parameter(
-        f"The file {file} has the shape {list(array.shape)}, and the model's input {list(shape)}; save an array of "
+        f"The file {file} has the shape {list(array.shape)}, but the model's input {list(shape)}; save an array with "
         "that shape."
     )
 
@@ -153,13 +153,13 @@ def _picture(file: Path, wanted: Wanted) -> NDArray[Any]:
 
     if len(wanted.shape) != 4 or wanted.shape[0] != 1 or wanted.shape[1] not in {1, 3}:
         raise invalid_parameter(
-            f"The picture {file} is for an input of shape {list(wanted.shape)}; a picture has 1 or 3 channels, so save "
-            "an .npy file for it."
+            f"The picture {file} does not fit an input of shape {list(wanted.shape)}; a picture has 1 or 3 channels; "
+            "save an .npy file for it."
         )
     _, channels, height, width = wanted.shape
     picture = cv2.imread(str(file), cv2.IMREAD_GRAYSCALE if channels == 1 else cv2.IMREAD_COLOR)
     if picture is None:
-        raise invalid_parameter(f"The picture {file} cannot be read: it is damaged, or of another kind.")
+        raise invalid_parameter(f"The picture {file} cannot be read: it is damaged, or has an unknown format.")
     if picture.shape[:2] != (height, width):
         picture = cv2.resize(picture, (width, height))
     pixels = np.asarray(picture).reshape(height, width, channels)

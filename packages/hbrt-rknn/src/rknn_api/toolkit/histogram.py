@@ -1,4 +1,4 @@
-"""The range of an activation that its quantized numbers lose least with: by squares ("mmse"), by entropy. Pure.
+"""The range of an activation with the smallest quantization loss: by squares ("mmse"), or by entropy. Pure.
 
 Emulator: a histogram of 4096 bins for any dataset; one of 64 evenly spaced ends is chosen: by squares, first the upper
 and then the lower one; by entropy, one for both sides.
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 _BINS: Final = 4096
 _ENDS: Final = np.arange(1, 65) / 64
 _MIN_COUNT: Final = 1e-4
-"""Of a bin that no quantized number falls into: its divergence would be infinite."""
+"""For a bin that no quantized number falls into: its divergence would be infinite."""
 
 
 class Histogram:
-    """How often numbers were seen. Its range doubles for a value outside it; its size stays the same."""
+    """Counts of numbers. The range doubles for a value outside it; the number of bins stays the same."""
 
     def __init__(self) -> None:
         self._counts = np.zeros(_BINS)
@@ -40,12 +40,12 @@ class Histogram:
             self._counts += np.histogram(array, _BINS, range=(-self._most, self._most))[0]
 
     def least_squares(self, low: float, high: float, levels: int) -> tuple[float, float]:
-        """The range with the least mean of squared errors.
+        """The range with the smallest mean squared error.
 
         Args:
-            low: The least number that was seen.
-            high: The largest.
-            levels: Steps of the quantized numbers: 255 of int8.
+            low: The smallest number seen.
+            high: The largest number seen.
+            levels: Steps of the quantized numbers: 255 for int8.
         """
         if not self._most:
             return low, high
@@ -58,7 +58,7 @@ class Histogram:
             kept = np.clip(np.rint(centers / scale) * scale, *one)
             return float((counts * (centers - kept) ** 2).sum())
 
-        low, high = min(low, 0.0), max(high, 0.0)  # a range has the zero
+        low, high = min(low, 0.0), max(high, 0.0)  # a range includes 0
         found = (low, high)
         if high > 0:
             found = min(((low, high * float(end)) for end in _ENDS[::-1]), key=error)
@@ -67,12 +67,12 @@ class Histogram:
         return found
 
     def least_divergence(self, low: float, high: float, levels: int) -> tuple[float, float]:
-        """The range with the least Kullback-Leibler divergence between the numbers and the quantized ones.
+        """The range with the smallest Kullback-Leibler divergence between the numbers and the quantized ones.
 
         Args:
-            low: The least number that was seen.
-            high: The largest.
-            levels: Steps of the quantized numbers: 255 of int8.
+            low: The smallest number seen.
+            high: The largest number seen.
+            levels: Steps of the quantized numbers: 255 for int8.
 
         Source: Migacz, 8-bit Inference with TensorRT (GTC 2017), entropy calibration,
         https://on-demand.gputechconf.com/gtc/2017/presentation/s7310-8-bit-inference-with-tensorrt.pdf; NVIDIA's
@@ -85,14 +85,14 @@ class Histogram:
         ends = [peak * float(end) for end in _ENDS[::-1]]
         bins = [min(half, round(end / self._most * half)) for end in ends] if self._most else []
         kept = {count: end for end, count in zip(ends, bins, strict=False) if count > groups}
-        if not kept:  # as many levels as bins: nothing is lost in the whole range
+        if not kept:  # as many levels as bins: the whole range is lossless
             return low, high
         end = kept[min(kept, key=lambda count: _divergence(magnitudes, count, groups))]
         return max(low, -end), min(high, end)
 
 
 def _divergence(counts: NDArray[Any], kept: int, groups: int) -> float:
-    """Divergence where the first bins are kept, merged into groups, and the numbers of the others become the last."""
+    """Divergence if the first bins are kept, merged into groups, and the others' numbers are added to the last."""
     inside = counts[:kept]
     real = inside.copy()
     real[-1] += counts[kept:].sum()

@@ -1,4 +1,4 @@
-"""Hybrid quantization in two steps: a file between them names the layers that stay in real numbers."""
+"""Hybrid quantization in two steps: a file between them lists the layers that stay in real numbers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Stored(NamedTuple):
 
 
 def write(stem: Path, built: Built, config: Config, float_layers: Iterable[str]) -> list[Path]:
-    """Write the three files beside ``stem``; returns their paths.
+    """Write the three files next to ``stem``; returns their paths.
 
     Raises:
         OSError: one cannot be written.
@@ -63,7 +63,7 @@ def write(stem: Path, built: Built, config: Config, float_layers: Iterable[str])
             for name, (low, high) in built.ranges.items()
         },
     }
-    cfg.write_text(yaml.safe_dump(text, sort_keys=False, indent=4), encoding="utf-8")  # scripts look for four blanks
+    cfg.write_text(yaml.safe_dump(text, sort_keys=False, indent=4), encoding="utf-8")  # scripts look for four spaces
     return [model, data, cfg]
 
 
@@ -98,26 +98,26 @@ def read(model: Path, data: Path, cfg: Path) -> tuple[ModelProto, Stored]:
     for name, (low, high) in ranges.items():
         if name not in known or not -inf < low <= high < inf:
             raise invalid_parameter(
-                f"{cfg}: quantize_parameters has {name!r} from {low} to {high}; write the name of a value, and numbers "
-                "with the least one first."
+                f"{cfg}: quantize_parameters has {name!r} from {low} to {high}; use the name of a value, and numbers "
+                "with the smaller one first."
             )
     by_name = {name: node.name for node in proto.graph.node for name in (node.name, *node.output)}
     for name, dtype in layers.items():
         if name not in by_name or dtype != "float16":
             raise invalid_parameter(
-                f"{cfg}: custom_quantize_layers has {name!r}: {dtype!r}; write the name of a node or of what it makes, "
+                f"{cfg}: custom_quantize_layers has {name!r}: {dtype!r}; use the name of a node or of its output, "
                 "and 'float16'."
             )
     return proto, Stored(inputs, ranges, batch, [by_name[name] for name in layers], config)
 
 
 def stored(config: Config) -> dict[str, Any]:
-    """A configuration as JSON holds it."""
+    """A configuration as stored in JSON."""
     return {one.name: getattr(config, one.name) for one in fields(config)} | {"platform": config.platform.name}
 
 
 def config_of(read: Mapping[str, Any]) -> Config:
-    """The configuration that ``stored`` made it of."""
+    """The configuration from which ``stored`` made it."""
     return Config(**{**_tuples(read), "platform": platform_of(read["platform"])})
 
 
@@ -136,7 +136,7 @@ def _mapping(read: Any) -> dict[str, Any]:
 
 
 def between(model: ModelProto, pairs: Sequence[Sequence[str]]) -> list[str]:
-    """Names of the values that nodes make on the ways from one value to another, for each pair.
+    """Names of the values computed by nodes on the paths from one value to another, for each pair.
 
     Raises:
         RknnError: RKNN_ERR_PARAM_INVALID: a pair names an unknown value, or no path connects them.
@@ -145,7 +145,9 @@ def between(model: ModelProto, pairs: Sequence[Sequence[str]]) -> list[str]:
     found: list[str] = []
     for pair in pairs:
         if len(pair) != 2 or any(name not in graph.producers and name not in graph.inputs for name in pair):
-            raise invalid_parameter(f"custom_hybrid has {list(pair)}; write [first value, last value] of the model.")
+            raise invalid_parameter(
+                f"Invalid pair {list(pair)} in custom_hybrid: must be [first value, last value] of the model."
+            )
         first, last = pair
         after = _reached(graph, first)
         before = [at for at in after if last in graph.nodes[at].output or _leads_to(graph, at, last)]

@@ -21,7 +21,7 @@ _KEEP_ZEROS = frozenset({"AveragePool", "GlobalAveragePool", "GlobalMaxPool", "L
 
 
 class Pruned(NamedTuple):
-    """A pruned model; ``saved`` and ``before`` count the elements of its weights that left, and all."""
+    """A pruned model; ``saved`` and ``before`` count the weight elements removed and in total."""
 
     model: ModelProto
     saved: int
@@ -32,7 +32,7 @@ def pruned(model: ModelProto) -> Pruned:
     """The model without all-zero channels; the same object if there are none.
 
     Args:
-        model: Batch norms are in its convolutions already. Is not changed.
+        model: Its batch norms must already be folded into its convolutions. Not changed.
 
     Source: RKNN SDK advanced guide (chapter 5), 5.8
     Emulator: the choice of channels, since the vendor's rule is not public.

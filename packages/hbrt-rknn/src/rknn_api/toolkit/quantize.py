@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Ranges = Mapping[str, tuple[float, float]]
-_MIN_OPSET = 10  # of QuantizeLinear
+_MIN_OPSET = 10  # from QuantizeLinear
 _WEIGHTED = {"Conv": 0, "ConvTranspose": 1, "Gemm": 1, "MatMul": -1}
-"""By the operators that have weights, the dimension of their output channels."""
+"""By operator with weights, the dimension of its output channels."""
 _OTHER_REAL = {TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE}
 _BEST = {"mmse": Histogram.least_squares, "kl_divergence": Histogram.least_divergence}
 
 
 def activations(model: ModelProto) -> list[str]:
-    """Names of the values of float32 that nodes make or programs give, in the order of the graph."""
+    """Names of the float32 values computed by nodes or passed by programs, in graph order."""
     graph = model.graph
     types = {value.name: value.type.tensor_type.elem_type for value in (*graph.value_info, *graph.input, *graph.output)}
     names = [value.name for value in graph_inputs(graph)]
@@ -52,8 +52,8 @@ def ranges_of(
     """Range of each activation over a dataset.
 
     Args:
-        model: Of real numbers, with the types of its values.
-        ops: The program's.
+        model: Unquantized, with the types of its values.
+        ops: The program's ops.
         samples: Arrays for the inputs, in the graph's layout.
         algorithm: "normal": the minimum and maximum; "kl_divergence" and "mmse": the range with the smallest loss, by
             entropy and by mean square.
@@ -87,7 +87,7 @@ def ranges_of(
                     raise invalid_parameter(
                         f"The value {name!r} is {low} to {high} on sample {number} of the dataset, which is not a "
                         "range. "
-                        "Look at that sample, and at mean_values and std_values."
+                        "Check that sample, and mean_values and std_values."
                     )
                 before = found.get(name, (low, high))
                 found[name] = (min(low, before[0]), max(high, before[1]))
@@ -103,10 +103,10 @@ def quantized(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
     """The model with QuantizeLinear and DequantizeLinear around the quantized parts.
 
     Args:
-        model: Of real numbers, with the types of its values; is not changed.
-        config: Gives the types, and whether weights have a scale per channel.
+        model: Unquantized, with the types of its values; not changed.
+        config: Specifies the types, and whether weights have a scale per channel.
         ranges: Of the activations. Nodes that read or compute a value without a range stay in real numbers.
-        exclude: Names of other nodes that do.
+        exclude: Names of further nodes that do.
 
     Raises:
         RknnError: RKNN_ERR_MODEL_INVALID: onnxruntime cannot quantize it, and why.
@@ -116,7 +116,7 @@ def quantized(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
     """
     if _opset(model) < _MIN_OPSET:
         raise invalid_model(
-            f"The model is of operator set {_opset(model)}, and integers need {_MIN_OPSET} or later: convert it by "
+            f"The model has operator set {_opset(model)}, but integers need {_MIN_OPSET} or later: convert it with "
             "onnx.version_converter.convert_version, or export it again."
         )
     copy = with_initializers(model)
@@ -131,13 +131,13 @@ def quantized(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
     options = {
         "ActivationSymmetric": is_wide,
         "WeightSymmetric": True,
-        # ONNX has a scale per channel from 13 on, and 16 bits from 21 on; onnxruntime's own operators have both before.
+        # ONNX has a scale per channel from 13 on, and 16 bits from 21 on; onnxruntime's own operators had both before.
         "UseQDQContribOps": _opset(model) < (21 if is_wide else 13),
     }
     own = [node.name for node in copy.graph.node if node.name.startswith(NORMALIZED)]
     logger = logging.getLogger()
     level = logger.level
-    logger.setLevel(logging.ERROR)  # it warns of each tensor without a range
+    logger.setLevel(logging.ERROR)  # it warns about each tensor without a range
     try:
         quantizer = QDQQuantizer(
             copy,
@@ -157,7 +157,7 @@ def quantized(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
         let_out(error)
         text = f"{type(error).__name__}: {one_line(error)}"
         raise invalid_model(
-            f"onnxruntime cannot quantize {_culprit(copy, error)}: {text}. Leave it in real numbers by "
+            f"onnxruntime cannot quantize {_culprit(copy, error)}: {text}. Keep it in real numbers with "
             "hybrid_quantization_step1, or change it."
         ) from error
     finally:
@@ -215,7 +215,7 @@ def _flatten_biases(model: ModelProto) -> None:
 
 
 def _biases(model: ModelProto) -> list[tuple[NodeProto, TensorProto]]:
-    """The nodes of Gemm with a constant bias, and that one."""
+    """The Gemm nodes with a constant bias, and the bias."""
     made = [(node.output[0], _constant(node.attribute[0])) for node in model.graph.node if node.op_type == "Constant"]
     constants = {name: tensor for name, tensor in made if tensor is not None}
     constants |= {tensor.name: tensor for tensor in model.graph.initializer}
@@ -228,7 +228,7 @@ def _is_a_row(bias: TensorProto) -> bool:
 
 
 def biased_by_row(model: ModelProto) -> list[str]:
-    """Names of the values of Gemm that cannot be quantized, since their bias differs from row to row."""
+    """Names of Gemm values that cannot be quantized, since their bias differs from row to row."""
     return [node.output[0] for node, bias in _biases(model) if not _is_a_row(bias)]
 
 
@@ -262,7 +262,7 @@ def with_initializers(model: ModelProto) -> ModelProto:
 
 
 def _constant(attribute: AttributeProto) -> TensorProto | None:
-    """The value of a Constant; None for texts and sparse tensors."""
+    """The value of a Constant; None for strings and sparse tensors."""
     value = helper.get_attribute_value(attribute)
     if attribute.name == "value":
         tensor = TensorProto()
@@ -273,7 +273,7 @@ def _constant(attribute: AttributeProto) -> TensorProto | None:
 
 
 def without_ranges(model: ModelProto, ranges: Ranges) -> list[str]:
-    """Names of real numbers that cannot be quantized: not finite on the dataset, or of another type than float32."""
+    """Names of real-number values that cannot be quantized: not finite on the dataset, or not float32."""
     graph = model.graph
     kinds = {value.name: value.type.tensor_type.elem_type for value in (*graph.value_info, *graph.input, *graph.output)}
     kinds |= {tensor.name: tensor.data_type for tensor in graph.initializer}

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 _CONVERT = {
-    "load_caffe": "convert it by a converter of Caffe models to ONNX",
-    "load_darknet": "convert it by a converter of Darknet models to ONNX",
+    "load_caffe": "convert it with a converter from Caffe to ONNX",
+    "load_darknet": "convert it with a converter from Darknet to ONNX",
 }
 
 
 class _Ready(NamedTuple):
-    """A model that init_runtime made ready."""
+    """A model prepared by init_runtime."""
 
     runner: Runner
     container: Container
@@ -61,7 +61,7 @@ class RKNN(Calls):
     """One model, from its conversion to its run.
 
     Calls return 0, or -1 with a message on standard error; ``inference`` returns None if it fails. ``last_error`` has
-    the sentence of the last failure.
+    the message of the last failure.
 
     Source: RKNN-Toolkit2 API Reference (2.3.2), RKNN, https://github.com/airockchip/rknn-toolkit2
     Emulator: ``last_error``.
@@ -95,7 +95,7 @@ class RKNN(Calls):
 
         def read() -> None:
             self._unbuild()
-            self._loaded, self._ops, self._config = None, CustomOps(), None  # they were of another configuration
+            self._loaded, self._ops, self._config = None, CustomOps(), None  # they belonged to another configuration
             self._config = read_config(arguments)
             for sentence in self._config.warnings:
                 self._log.warning("config", sentence)
@@ -103,8 +103,7 @@ class RKNN(Calls):
                 shapes = [list(shape) for shape in self._config.dynamic_input[0]]
                 self._log.warning(
                     "config",
-                    f"dynamic_input: the largest shapes are {shapes}; the dataset, eval_perf and eval_memory are of "
-                    "them.",
+                    f"dynamic_input: the largest shapes are {shapes}; the dataset, eval_perf and eval_memory use them.",
                 )
 
         return self.call("config", read)
@@ -121,7 +120,7 @@ class RKNN(Calls):
 
         def register() -> None:
             if self._config is None or self._loaded is not None:
-                raise invalid_parameter("reg_custom_op is called between config and load_onnx.")
+                raise invalid_parameter("reg_custom_op must be called between config and load_onnx.")
             self._ops.register(custom_op)
 
         return self.call("reg_custom_op", register)
@@ -151,10 +150,10 @@ class RKNN(Calls):
         return self.call("load_onnx", read)
 
     def load_pytorch(self, model: str | Path, input_size_list: Sequence[Sequence[int]]) -> int:
-        """Read a TorchScript model, by torch.
+        """Read a TorchScript model, with torch.
 
         Args:
-            model: Path of the file, as ``torch.jit.save`` writes it.
+            model: Path of a file written by ``torch.jit.save``.
             input_size_list: A shape for each input.
         """
         return self._foreign("load_pytorch", model, lambda path, file: from_pytorch(path, input_size_list, file))
@@ -166,7 +165,7 @@ class RKNN(Calls):
         input_size_list: Sequence[Sequence[int]],
         outputs: Sequence[str],
     ) -> int:
-        """Read a frozen TensorFlow graph, by tf2onnx.
+        """Read a frozen TensorFlow graph, with tf2onnx.
 
         Args:
             tf_pb: Path of the file.
@@ -179,7 +178,7 @@ class RKNN(Calls):
         )
 
     def load_tflite(self, model: str | Path) -> int:
-        """Read a TFLite model, by tf2onnx.
+        """Read a TFLite model, with tf2onnx.
 
         Args:
             model: Path of the file.
@@ -209,7 +208,7 @@ class RKNN(Calls):
         values: Any = None,
         ends: Any = None,
     ) -> None:
-        """Load an ONNX file, under another one's name; see ``load_onnx``."""
+        """Load an ONNX file under another file's name; see ``load_onnx``."""
         config = self._configured()
         self._unbuild()
         self._loaded = None
@@ -224,7 +223,7 @@ class RKNN(Calls):
         found = pruned(model)
         if found.saved:
             share = found.saved / found.before
-            # Asked for, so said whether verbose or not, in the guide's form.
+            # Requested, so printed whether verbose or not, in the guide's form.
             self._log.text(f"I model_pruning results:\nI Weight: -{found.saved * 4 / 1e6:.5f} MB (-{share:.1%})")
         return found.model
 
@@ -242,12 +241,12 @@ class RKNN(Calls):
         rknn_batch_size: int | None = None,
         auto_hybrid: bool = False,  # noqa: FBT001, FBT002 - theirs
     ) -> int:
-        """Convert the model that was loaded.
+        """Convert the loaded model.
 
         Args:
             do_quantization: Quantize it; otherwise it stays in real numbers.
-            dataset: Text file of samples to quantize by.
-            rknn_batch_size: Images that one run takes.
+            dataset: Text file of samples for quantization.
+            rknn_batch_size: Images per run.
             auto_hybrid: Leave layers in real numbers if their loss on the first sample of the dataset exceeds config's
                 auto_hybrid_cos_thresh or auto_hybrid_euc_thresh.
         """
@@ -255,7 +254,7 @@ class RKNN(Calls):
         def make() -> None:
             self._unbuild()
             if not isinstance(do_quantization, (bool, int)):
-                raise invalid_parameter(f"do_quantization is {do_quantization!r}; it is True or False.")
+                raise invalid_parameter(f"Invalid do_quantization {do_quantization!r}: must be True or False.")
             prepared = self._prepare()
             batch = _batch(rknn_batch_size)
             ranges = prepared.ranges(dataset) if do_quantization else None
@@ -269,7 +268,7 @@ class RKNN(Calls):
         return self.call("build", make)
 
     def _auto_hybrid(self, prepared: Prepared, one: Built, dataset: str | Path, batch: int) -> Built:
-        """The model again, with the layers of the largest loss in real numbers."""
+        """The model again, with the layers with the largest loss in real numbers."""
         if not (lost := hybrid.proposed(prepared, one, dataset, 1)):
             return one
         self._log.info("build", f"auto_hybrid: in real numbers: {', '.join(lost)}.")
@@ -285,8 +284,8 @@ class RKNN(Calls):
         if lost:
             self._log.warning(
                 call,
-                f"The layers that read or make {', '.join(lost[:5])}{', ...' if len(lost) > 5 else ''} stay in real "
-                "numbers: values that are not finite on the dataset, or of another type than float32.",
+                f"The layers that read or compute {', '.join(lost[:5])}{', ...' if len(lost) > 5 else ''} stay in real "
+                "numbers: values that are not finite on the dataset, or of a type other than float32.",
             )
         if is_meant and (rows := biased_by_row(one.golden)):
             self._log.warning(
@@ -294,11 +293,11 @@ class RKNN(Calls):
             )
         if is_meant and not any(node.op_type == "DequantizeLinear" for node in one.graph.graph.node):
             self._log.warning(
-                call, "Nothing of the model is quantized: none of its operators on float32 can be; it runs as it was."
+                call, "Nothing in the model is quantized: none of its float32 operators can be; it runs unchanged."
             )
 
     def _tell_normalized(self, prepared: Prepared) -> None:
-        """Warn of the inputs for which mean_values or std_values has numbers of others alone."""
+        """Warn about inputs without numbers in mean_values or std_values if others have some."""
         names = [value.name for value in graph_inputs(self._loaded.graph)] if self._loaded else []
         config = prepared.config
         for what, given, effect in (
@@ -312,9 +311,9 @@ class RKNN(Calls):
         if prepared.config.sparse is None:
             return
         if not is_quantized:
-            self._log.warning("build", "sparse_infer is of quantized models; in real numbers all layers stay dense.")
+            self._log.warning("build", "sparse_infer is for quantized models; in real numbers, all layers stay dense.")
             return
-        assert prepared.sparse is not None  # noqa: S101 - as config says
+        assert prepared.sparse is not None  # noqa: S101 - checked by config
         _, already, masked, dense = prepared.sparse
         mask = f"masked {prepared.config.sparse}" if prepared.config.sparse else "masked"
         names = f": {', '.join(dense[:5])}{', ...' if len(dense) > 5 else ''}" if dense else ""
@@ -340,17 +339,17 @@ class RKNN(Calls):
         """Write the files for ``hybrid_quantization_step2``: NAME.model, NAME.data, NAME.quantization.cfg.
 
         Args:
-            dataset: Text file of samples to quantize by.
-            rknn_batch_size: Images that one run takes.
-            proposal: Name in the file the layers that lose most, for real numbers.
-            proposal_dataset_size: Samples that this is decided by.
+            dataset: Text file of samples for quantization.
+            rknn_batch_size: Images per run.
+            proposal: Propose in the file to keep the layers with the largest loss in real numbers.
+            proposal_dataset_size: Number of samples for this decision.
             custom_hybrid: Pairs of values between which layers stay in real numbers.
         """
 
         def write() -> None:
             if not isinstance(proposal_dataset_size, int):
                 raise invalid_parameter(
-                    f"proposal_dataset_size is {proposal_dataset_size!r}; it is a number of samples."
+                    f"Invalid proposal_dataset_size {proposal_dataset_size!r}: must be a number of samples."
                 )
             prepared = self._prepare()
             ranges = prepared.ranges(dataset)
@@ -386,7 +385,7 @@ class RKNN(Calls):
     def export_encrypted_rknn_model(
         self, input_model: str | Path, output_model: str | Path | None = None, crypt_level: int = 1
     ) -> int:
-        """Encrypt a model file; calls that read it are as before.
+        """Encrypt a model file; the calls that read it stay the same.
 
         Args:
             input_model: A file from ``export_rknn``.
@@ -401,10 +400,12 @@ class RKNN(Calls):
             source = path_of(input_model, "input_model")
             data = read(source)
             if is_encrypted(data):
-                raise invalid_parameter(f"{source} is encrypted already; give the file of export_rknn.")
+                raise invalid_parameter(f"{source} is already encrypted; pass the file from export_rknn.")
             platform = platform_of(Container.from_bytes(data, f"The model file {source}").metadata.target_platform)
             if not platform.has_general_api:
-                raise invalid_parameter(f"{platform.name} runs no encrypted models: export_rknn alone writes for it.")
+                raise invalid_parameter(
+                    f"{platform.name} does not run encrypted models: only export_rknn writes for it."
+                )
             target = (
                 source.with_suffix(".crypt.rknn") if output_model is None else path_of(output_model, "output_model")
             )
@@ -416,7 +417,7 @@ class RKNN(Calls):
         """Write the model file, in this emulator's own format.
 
         Args:
-            export_path: Where to.
+            export_path: Path of the file.
             cpp_gen_cfg: No effect, with a warning: ``codegen`` writes a program.
         """
 
@@ -435,7 +436,7 @@ class RKNN(Calls):
         return self.call("export_rknn", write)
 
     def load_rknn(self, path: str | Path) -> int:
-        """Read a model file, to be run on the board alone: init_runtime then takes a target."""
+        """Read a model file, which only runs on a board: init_runtime then needs a target."""
 
         def read() -> None:
             self._unbuild()
@@ -460,28 +461,30 @@ class RKNN(Calls):
             device_id: Id of the device; any text selects the board, whose id is in ``list_devices``.
             perf_debug: Let ``eval_perf`` print each layer.
             eval_mem: Let ``eval_memory`` be called.
-            async_mode: Have ``inference`` return the outputs of the frame before, but for the first frame.
-            core_mask: NPU cores to run on; for chips of several alone.
+            async_mode: Have ``inference`` return the outputs of the previous frame, except for the first frame.
+            core_mask: NPU cores to run on; only for chips with several.
             fallback_prior_device: "cpu"; "gpu" runs on the CPU as well.
         """
 
         def make_ready() -> None:
             container = self._container
             if container is None:
-                raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is there; call build or load_rknn first.")
+                raise RknnError(RknnStatus.RKNN_ERR_FAIL, "There is no model; call build or load_rknn first.")
             if target is None and self._built is None:
                 raise invalid_parameter(
-                    "A model of load_rknn runs on the board alone; call init_runtime with "
+                    "A model from load_rknn only runs on a board; call init_runtime with "
                     f"target={container.metadata.target_platform!r}."
                 )
             chip = _checked_target(target, device_id, container)
             if fallback_prior_device == "gpu":
                 self._log.warning("init_runtime", "No GPU is emulated: what would fall back to it runs on the CPU.")
             elif fallback_prior_device != "cpu":
-                raise invalid_parameter(f"fallback_prior_device is {fallback_prior_device!r}; it is 'cpu' or 'gpu'.")
+                raise invalid_parameter(
+                    f"Invalid fallback_prior_device {fallback_prior_device!r}: must be 'cpu' or 'gpu'."
+                )
             platform = chip or platform_of(container.metadata.target_platform)
             cores = platform.cores_of(core_mask)
-            # What runs a batch takes all cores, unless the mask names some.
+            # A batch runs on all cores, unless the mask selects some.
             count = platform.cores if core_mask == CoreMask.NPU_CORE_AUTO else len(cores)
             self._stop()
             ops = self._ops_on(chip, container)
@@ -507,7 +510,7 @@ class RKNN(Calls):
         """Run the model once.
 
         Args:
-            inputs: Arrays, one for each input, not normalized, or the array of the one input. Four-dimensional arrays
+            inputs: Arrays, one for each input, not normalized, or the array of the only input. Four-dimensional arrays
                 are NHWC, whatever the layout of the ONNX model; a three-dimensional one is treated as one image, with a
                 warning.
             data_format: "nhwc" or "nchw"; or a list of them.
@@ -522,7 +525,7 @@ class RKNN(Calls):
 
         def run() -> None:
             if inputs_pass_through is not None and np.any(inputs_pass_through):
-                raise invalid_parameter("inputs_pass_through is for the C API; give real numbers or pixels here.")
+                raise invalid_parameter("inputs_pass_through is for the C API; pass real numbers or pixels here.")
             ready = self._running()
             outputs = ready.runner.run(self._expanded(inputs, ready.container), data_format)
             found.extend(self._in_turn(outputs))
@@ -530,7 +533,7 @@ class RKNN(Calls):
         return found if self.call("inference", run) == 0 else None
 
     def _expanded(self, inputs: Any, container: Container) -> Any:
-        """The inputs, with a single image made a batch of one if the model takes four dimensions."""
+        """The inputs; a single image is made a batch of one if the model takes four dimensions."""
         given = as_list(inputs)
         if not isinstance(given, (list, tuple)):
             return given
@@ -563,7 +566,7 @@ class RKNN(Calls):
             ready = self._on_board("eval_perf")
             container = ready.container
             text = layers_text(container.proto(), container.metadata, self._ops, ready.platform, ready.cores)
-            if not ready.perf_debug:  # the totals alone
+            if not ready.perf_debug:  # only the totals
                 text = "\n".join(line for line in text.splitlines() if line.startswith("Total "))
             found.append(f"{text}\n\n{measured_text(ready.runner)}")
 
@@ -574,7 +577,7 @@ class RKNN(Calls):
         return found[0]
 
     def eval_memory(self, is_print: bool = True) -> dict[str, int] | None:  # noqa: FBT001, FBT002 - theirs
-        """Report the memory that the model would take on the chip, as modelled.
+        """Report the memory that the model would need on the chip, as modelled.
 
         Args:
             is_print: Print it.
@@ -611,12 +614,12 @@ class RKNN(Calls):
             output_dir: Folder for error_analysis.txt, golden/ and simulator/ with each layer's outputs: arrays as .npy,
                 and their numbers one per line as .txt. None is ./snapshot.
             target: Chip; results come from the simulator, with the custom ops of plug-ins.
-            device_id: As of ``init_runtime``.
+            device_id: As for ``init_runtime``.
         """
 
         def analyze() -> None:
             if self._built is None or self._prepared is None:
-                raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is built here; call build first.")
+                raise RknnError(RknnStatus.RKNN_ERR_FAIL, "There is no built model here; call build first.")
             folder = path_of("./snapshot" if output_dir is None else output_dir, "output_dir")
             chip = _checked_target(target, device_id, self._built.container)
             arrays = sample_arrays(self._prepared, inputs)
@@ -655,10 +658,14 @@ class RKNN(Calls):
 
         def write() -> None:
             if self._built is None or self._prepared is None or not self._is_exported:
-                raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is exported; call build and export_rknn first.")
+                raise RknnError(
+                    RknnStatus.RKNN_ERR_FAIL, "There is no exported model; call build and export_rknn first."
+                )
             folder = path_of(output_path, "output_path")
             if folder.exists() and not overwrite:
-                self._log.warning("codegen", f"{folder} is there; nothing is written. Call it with overwrite=True.")
+                self._log.warning(
+                    "codegen", f"{folder} already exists; nothing was written. Call it with overwrite=True."
+                )
                 return
             arrays = sample_arrays(self._prepared, inputs) if inputs is not None else None
             outputs: list[Any] = []
@@ -671,7 +678,7 @@ class RKNN(Calls):
         return self.call("codegen", write)
 
     def get_sdk_version(self) -> str:
-        """Versions of the runtime, in the lines of the vendor's."""
+        """Versions of the runtime, in the vendor's format."""
         return version_table(*(f"{one}: {API} (emulator)" for one in ("rknn_server", "rknnrt")))
 
     def release(self) -> None:
@@ -701,7 +708,7 @@ class RKNN(Calls):
         for name in (one for one in names if one not in ops and one in self._ops):
             self._log.warning(
                 "init_runtime",
-                f"No plug-in in {plugins.folder()} has {name!r}, which a board would need: its Python class runs. "
+                f"No plug-in in {plugins.folder()} has {name!r}, which a board needs: its Python class runs instead. "
                 f"{' '.join(problems)}".rstrip(),
             )
             ops.register(self._ops[name])
@@ -715,7 +722,7 @@ class RKNN(Calls):
     def _on_board(self, call: str) -> _Ready:
         ready = self._running()
         if not ready.is_board:
-            raise invalid_parameter(f"{call} is of a board; call init_runtime with target={ready.platform.name!r}.")
+            raise invalid_parameter(f"{call} needs a board; call init_runtime with target={ready.platform.name!r}.")
         return ready
 
     def _running(self) -> _Ready:
@@ -728,7 +735,7 @@ def _batch(given: Any) -> int:
     if given is None:
         return 1
     if not isinstance(given, (int, np.integer)) or given < 1:
-        raise invalid_parameter(f"rknn_batch_size is {given!r}; it is a number of images above 0.")
+        raise invalid_parameter(f"Invalid rknn_batch_size {given!r}: must be a number of images above 0.")
     return int(given)
 
 
@@ -740,7 +747,7 @@ def _checked_target(target: str | None, device_id: str | None, container: Contai
             chip.
     """
     if not isinstance(device_id, str | None):
-        raise invalid_parameter(f"Invalid device_id {device_id!r}: must be text, as of list_devices, or None.")
+        raise invalid_parameter(f"Invalid device_id {device_id!r}: must be a string from list_devices, or None.")
     if target is None:
         return None
     chip = platform_of(str(target))
@@ -748,7 +755,7 @@ def _checked_target(target: str | None, device_id: str | None, container: Contai
     if chip.name != made_for:
         raise RknnError(
             RknnStatus.RKNN_ERR_TARGET_PLATFORM_UNMATCH,
-            f"The model is for {made_for}, and the target is {target}; build it with "
+            f"The model is for {made_for}, but the target is {target}; build it with "
             f"config(target_platform={target!r}).",
         )
     return chip

@@ -47,7 +47,7 @@ def load(
         input_size_list: A shape for each of them.
         input_initial_val: For each of them a constant array, or None.
         outputs: Names of the values to use as outputs; the model's own if None.
-        ops: The program's.
+        ops: The program's ops.
 
     Raises:
         RknnError: RKNN_ERR_MODEL_INVALID: the file is not a model; RKNN_ERR_PARAM_INVALID: an argument does not fit.
@@ -61,13 +61,13 @@ def load(
     lists = {"inputs": inputs, "outputs": outputs, "input_size_list": input_size_list}
     for what, one in {**lists, "input_initial_val": input_initial_val}.items():
         if one is not None and (not isinstance(one, (list, tuple)) or (what == "outputs" and not one)):
-            raise invalid_parameter(f"{what} is {one!r}; write a list with an entry for each, or leave it away.")
+            raise invalid_parameter(f"{what} is {one!r}; pass a list with one entry for each, or omit it.")
     model = _cut(model, inputs, outputs, ops)
     given = graph_inputs(model.graph)
     names = list(inputs) if inputs is not None else [value.name for value in given]
     for what, values in (("input_size_list", input_size_list), ("input_initial_val", input_initial_val)):
         if values is not None and len(values) != len(names):
-            raise invalid_parameter(f"{what} has {len(values)} entries, and the inputs are {', '.join(names)}.")
+            raise invalid_parameter(f"{what} has {len(values)} entries, but the inputs are {', '.join(names)}.")
     by_name = {value.name: value for value in given}
     for name, shape in zip(names, input_size_list or (), strict=False):
         _fix_shape(by_name[name], shape)
@@ -86,7 +86,7 @@ def _of_later_set(model: ModelProto) -> ModelProto:
         return model
     try:
         return onnx.version_converter.convert_version(model, _SET)
-    except (RuntimeError, ValueError, IndexError):  # the quantizer says which set it needs
+    except (RuntimeError, ValueError, IndexError):  # the quantizer reports which set it needs
         return model
 
 
@@ -105,10 +105,10 @@ def _cut(model: ModelProto, inputs: Sequence[str] | None, outputs: Sequence[str]
             if names.count(name) > 1:
                 raise invalid_parameter(f"{what} names {name!r} twice.")
             if name not in known:
-                raise invalid_parameter(f"{what} names {name!r}, and the model has no such value.")
+                raise invalid_parameter(f"{what} names {name!r}, but the model has no such value.")
     try:
         return onnx.utils.Extractor(with_types(model, ops)).extract_model(begin, end)
-    except Exception as error:  # noqa: BLE001 - onnx raises anything for names that do not go together
+    except Exception as error:  # noqa: BLE001 - onnx may raise anything for names that do not match
         let_out(error)
         raise invalid_parameter(f"The model cannot be cut from {begin} to {end}: {one_line(error)}.") from None
 
@@ -119,11 +119,11 @@ def _fix_value(model: ModelProto, value: ValueInfoProto, given: Any) -> None:
     try:
         array = np.asarray(given, dtype)
     except (TypeError, ValueError):
-        raise invalid_parameter(f"input_initial_val has {given!r} for {value.name!r}, which takes {dtype}.") from None
+        raise invalid_parameter(f"input_initial_val has {given!r} for {value.name!r}, which needs {dtype}.") from None
     known = shape_of(value)
     if len(known) != array.ndim or any(size not in {-1, new} for size, new in zip(known, array.shape, strict=True)):
         raise invalid_parameter(
-            f"input_initial_val has the shape {list(array.shape)} for {value.name!r}, which takes {list(known)}."
+            f"input_initial_val has the shape {list(array.shape)} for {value.name!r}, which needs {list(known)}."
         )
     model.graph.initializer.append(numpy_helper.from_array(array, value.name))
     model.graph.input.remove(value)
@@ -134,13 +134,13 @@ def _fix_shape(value: ValueInfoProto, given: Sequence[Any]) -> None:
     try:
         shape = [index(size) for size in given]
     except TypeError:
-        raise invalid_parameter(f"input_size_list has {given!r}; write the sizes of {value.name!r}.") from None
+        raise invalid_parameter(f"input_size_list has {given!r}; it must have the sizes of {value.name!r}.") from None
     known = shape_of(value)
     is_other = len(known) == len(shape) and any(size not in {-1, new} for size, new in zip(known, shape, strict=True))
     if is_other and value.type.tensor_type.HasField("shape"):
         raise invalid_parameter(
-            f"input_size_list has {shape} for {value.name!r}, and the model {list(known)}, where -1 is open. Another "
-            "size than the model's is for dynamic_input of config."
+            f"input_size_list has {shape} for {value.name!r}, but the model {list(known)}, where -1 is open. To use "
+            "a size other than the model's, use dynamic_input of config."
         )
     _set_shape(value, shape)
 
@@ -149,7 +149,7 @@ def _set_shape(value: ValueInfoProto, shape: Sequence[int | str]) -> None:
     tensor = value.type.tensor_type
     if tensor.HasField("shape") and len(tensor.shape.dim) != len(shape):
         raise invalid_parameter(
-            f"The input {value.name!r} has {len(tensor.shape.dim)} dimensions, and the shape {list(shape)} is given."
+            f"The input {value.name!r} has {len(tensor.shape.dim)} dimensions, but the shape {list(shape)} was given."
         )
     tensor.shape.ClearField("dim")
     for size in shape:
@@ -185,13 +185,13 @@ def with_shapes(model: ModelProto, config: Config) -> ModelProto:
         for value, shape in zip(values, shapes_of(model), strict=True):
             if min(shape, default=0) < 0:
                 raise invalid_parameter(
-                    f"The input {value.name!r} has open sizes: {list(shape)}. Give load_onnx inputs and "
-                    "input_size_list, or config dynamic_input."
+                    f"The input {value.name!r} has open sizes: {list(shape)}. Pass inputs and input_size_list "
+                    "to load_onnx, or dynamic_input to config."
                 )
         return model
     if len(sets[0]) != len(values):
         names = ", ".join(value.name for value in values)
-        raise invalid_parameter(f"dynamic_input has {len(sets[0])} shapes a set, and the model's inputs are {names}.")
+        raise invalid_parameter(f"dynamic_input has {len(sets[0])} shapes per set, but the model's inputs are {names}.")
     copy = ModelProto()
     copy.CopyFrom(model)
     for at, value in enumerate(graph_inputs(copy.graph)):
@@ -201,7 +201,7 @@ def with_shapes(model: ModelProto, config: Config) -> ModelProto:
             for axis in range(len(shapes[0]))
         ]
         _set_shape(value, sizes)
-    # What the file says of other values was right for its own sizes alone.
+    # The file's information on other values was only right for its own sizes.
     copy.graph.ClearField("value_info")
     for value in copy.graph.output:
         value.type.tensor_type.ClearField("shape")
@@ -209,23 +209,23 @@ def with_shapes(model: ModelProto, config: Config) -> ModelProto:
 
 
 def simplified(model: ModelProto, ops: CustomOps, level: int) -> ModelProto:
-    """The model with constants folded, and batch norms in their convolutions, by onnxruntime.
+    """The model with constants folded, and batch norms merged into their convolutions, by onnxruntime.
 
     Args:
-        model: Is not changed.
+        model: Not changed.
         ops: Nothing is folded in a model with the program's own ops, which onnxruntime does not know, or with control
             flow, which onnxruntime 1.31 may write in a form that it cannot read.
         level: 0 changes nothing.
 
     Raises:
-        RknnError: RKNN_ERR_MODEL_INVALID: onnxruntime refuses the model, and why.
+        RknnError: RKNN_ERR_MODEL_INVALID: onnxruntime rejects the model, and why.
     """
     if level == 0 or any(node.op_type in ops or any(bodies(node)) for node in model.graph.node):
         return model
     found = _folded(model)
     held = {tensor.name for tensor in found.graph.initializer}
     if any(node.input and held.issuperset(node.input) for node in found.graph.node):
-        found = _folded(found)  # what it made constant last: of casts, or of a function's nodes
+        found = _folded(found)  # the values it made constant last: from casts, or a function's nodes
     return found if _same_edges(found, model) else model
 
 
@@ -237,13 +237,13 @@ def _folded(model: ModelProto) -> ModelProto:
         options.optimized_model_filepath = f"{folder}/model.onnx"
         try:
             ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # noqa: BLE001 - its exceptions share no base; each is a model that it refused
+        except Exception as error:  # noqa: BLE001 - its exceptions share no base class; each means that it rejected the model
             let_out(error)
             text = one_line(error)
             hint = ""
             if "is not a registered function/op" in text or "No Op registered" in text:
-                hint = " An op of your own is registered by reg_custom_op, between config and load_onnx."
-            raise invalid_model(f"onnxruntime refuses the model: {text}.{hint}") from None
+                hint = " Register an op of your own with reg_custom_op, between config and load_onnx."
+            raise invalid_model(f"onnxruntime rejects the model: {text}.{hint}") from None
         found = onnx.load(options.optimized_model_filepath)
     _settle_casts(found.graph)
     return found
@@ -286,7 +286,7 @@ class Normalization(NamedTuple):
 
 
 def normalized(model: ModelProto, config: Config) -> tuple[ModelProto, list[Normalization]]:
-    """The model with mean subtraction and division by the deviation built in, of the first inputs that have numbers.
+    """The model with mean subtraction and division by the deviation built in, for the first inputs that have numbers.
 
     Returns:
         The model, and its processing of each input.
@@ -304,7 +304,7 @@ def normalized(model: ModelProto, config: Config) -> tuple[ModelProto, list[Norm
     lists = (("mean_values", config.mean_values), ("std_values", config.std_values), ("quant_img_RGB2BGR", flags))
     for what, given in lists:
         if len(given) > len(values) or (given is flags and len(given) not in {0, len(values)}):
-            raise invalid_parameter(f"{what} is for {counted(len(given), 'input')}, and the model has {len(values)}.")
+            raise invalid_parameter(f"{what} is for {counted(len(given), 'input')}, but the model has {len(values)}.")
     found: list[Normalization] = []
     new: list[NodeProto] = []
     for at, (value, shape) in enumerate(zip(values, shapes_of(copy), strict=True)):
@@ -317,12 +317,12 @@ def normalized(model: ModelProto, config: Config) -> tuple[ModelProto, list[Norm
                 continue
             if len(shape) != 4 or len(numbers) not in {1, shape[1]}:
                 raise invalid_parameter(
-                    f"{what} has {len(numbers)} numbers for the input {value.name!r} of shape {list(shape)}; it has "
-                    "one per channel, for inputs of four dimensions."
+                    f"{what} has {len(numbers)} numbers for the input {value.name!r} of shape {list(shape)}; it needs "
+                    "one per channel, for inputs with four dimensions."
                 )
             if dtype.kind != "f":
                 raise invalid_parameter(
-                    f"{what} is for inputs of real numbers, and {value.name!r} is of {dtype}: give it "
+                    f"{what} is for inputs of real numbers, but {value.name!r} is of {dtype}: pass "
                     f"{float(op_type == 'Div'):g} for each channel, and normalize inside the model."
                 )
             result = free_name(graph, f"{value.name}_{op_type.lower()}")
@@ -344,7 +344,7 @@ def with_types(model: ModelProto, ops: CustomOps) -> ModelProto:
     """The model with the type of each value that can be inferred, including those after the program's ops.
 
     Raises:
-        RknnError: RKNN_ERR_MODEL_INVALID: onnx or a shape_infer refuses it, and why.
+        RknnError: RKNN_ERR_MODEL_INVALID: onnx or a shape_infer rejects it, and why.
     """
     try:
         while True:
@@ -368,7 +368,7 @@ def with_types(model: ModelProto, ops: CustomOps) -> ModelProto:
     except GraphError as error:
         raise refused(error) from error
     except onnx.shape_inference.InferenceError as error:
-        raise invalid_model(f"The model's shapes do not fit each other: {one_line(error)}.") from None
+        raise invalid_model(f"The model's shapes are inconsistent: {one_line(error)}.") from None
 
 
 def _declared(value: ValueInfoProto | None) -> TensorType | None:

@@ -1,8 +1,8 @@
-"""Sparse weights: of 4 that follow each other 2 are zero (4:2), or of a tile of 4 by 4 all but 4 (16:4).
+"""Sparse weights: of 4 consecutive ones, 2 are zero (4:2), or of a tile of 4 by 4 all but 4 (16:4).
 
 Source: RKNN SDK advanced guide (chapter 5), 5.11
-Emulator: the weights of least magnitude become zero, the first among equals; at 16:4 a tile keeps the 4 largest left by
-the first direction, at most 2 per row and column; config applies a mask without training.
+Emulator: the weights with the smallest magnitude become zero, the first among equals; at 16:4 a tile keeps the 4
+largest left by the first direction, at most 2 per row and column; config applies a mask without training.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MODES: Final = ("IC", "OC", "IC+OC", "OC+IC")
-"""4:2 along the input channels, along the output channels, 16:4 in this order, and in the other."""
+"""4:2 along the input channels, along the output channels, 16:4 in this order, and in the reverse order."""
 _RUN: Final = 4
-_CHANNELS: Final = 32  # Cin and Cout of a convolution that runs sparse are multiples of it
+_CHANNELS: Final = 32  # Cin and Cout of a convolution that runs sparse must be multiples of it
 
 
 class Sparse(NamedTuple):
-    """A model with its masks; names of convolutions: sparse by themselves, masked, or impossible to mask."""
+    """A model with its masks; names of convolutions: already sparse, masked, or impossible to mask."""
 
     model: ModelProto
     already: list[str]
@@ -31,11 +31,11 @@ class Sparse(NamedTuple):
 
 
 def kept(weights: NDArray[Any], mode: str) -> NDArray[np.bool_]:
-    """Which weights stay.
+    """Which weights are kept.
 
     Args:
         weights: [Cout, Cin, Kh, Kw].
-        mode: Of MODES.
+        mode: One of MODES.
     """
     size = np.abs(weights).astype(np.float64)
     if mode in {"IC", "OC"}:
@@ -65,7 +65,7 @@ def _four_of_sixteen(tiles: NDArray[Any]) -> NDArray[np.bool_]:
     """For each row of 16, as a tile of 4 by 4: the 4 largest nonnegative ones, at most 2 per row and column."""
     found, every = np.zeros(tiles.shape, bool), np.arange(len(tiles))
     rows, columns = (np.zeros((len(tiles), _RUN), int) for _ in range(2))
-    # From the largest on, of equal ones from the last: the first become zero.
+    # From the largest on, among equal ones from the last: the first become zero.
     for place in np.argsort(tiles, axis=1, kind="stable")[:, ::-1].T:
         row, column = place // _RUN, place % _RUN
         is_free = (found.sum(1) < _RUN) & (rows[every, row] < 2) & (columns[every, column] < 2)
@@ -77,7 +77,7 @@ def _four_of_sixteen(tiles: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def is_sparse(weights: NDArray[Any]) -> bool:
-    """Whether of each four along one direction two are zero."""
+    """Whether two of each four along one direction are zero."""
     return any(not weights[~_two_of_four(np.abs(weights).astype(np.float64), axis)].any() for axis in (0, 1))
 
 
@@ -85,8 +85,8 @@ def with_masks(model: ModelProto, mode: str) -> Sparse:
     """The model with masks on the convolutions that can run sparse.
 
     Args:
-        model: Is not changed.
-        mode: Of MODES; "" to look alone.
+        model: Not changed.
+        mode: One of MODES; "" only looks.
     """
     copy = ModelProto()
     copy.CopyFrom(model)

@@ -18,12 +18,12 @@ def told(name: str, shape: tuple[int, ...], dtype: str) -> rknn_tensor_attr:
 @pytest.mark.parametrize(
     ("shape", "dtype", "what"),
     [
-        ((1, 3), "float64", "is of float64 and has 2 dimensions"),
-        ((1,) * 17, "int64", "is of int64 and has 17 dimensions"),
+        ((1, 3), "float64", "has type float64 and 2 dimensions"),
+        ((1,) * 17, "int64", "has type int64 and 17 dimensions"),
     ],
 )
 def test_a_tensor_that_c_has_no_words_for_is_refused(shape: tuple[int, ...], dtype: str, what: str) -> None:
-    with pytest.raises(RknnError, match=f"'x' {what}; the C API has float32, .*, and 16 dimensions") as caught:
+    with pytest.raises(RknnError, match=f"'x' {what}; the C API supports float32, .*, and 16 dimensions") as caught:
         told("x", shape, dtype)
     assert caught.value.status == RknnStatus.RKNN_ERR_MODEL_INVALID
 

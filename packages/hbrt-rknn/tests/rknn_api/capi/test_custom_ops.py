@@ -59,8 +59,8 @@ def test_a_program_computes_ops_of_its_own(
     # Each pixel is the sum of three; (3v * 2.5 + 3) * 2.5 + 4
     assert [float(one) for one in answer.stdout.split()] == [30.25, 49.0, 11.5]
     for sentence in (
-        "The model has the custom ops cstScale, and nothing is registered",
-        "op_type is 'cstScales', and the model has no such node; did you mean 'cstScale'?",
+        "The model has the custom ops cstScale, for which nothing is registered",
+        "op_type is 'cstScales', but the model has no such node; did you mean 'cstScale'?",
         "write the op type without its domain, 'cstScale'.",
         "'cstScale' is already registered",
         "has no compute; set the callback.",
@@ -107,11 +107,11 @@ def test_plugins_compute_where_a_board_would_and_say_why_they_do_not(
     assert lite.load_rknn(file) == 0
     assert lite.init_runtime() == -1
     for sentence in (
-        "The model has the custom ops cstScale, and no plug-in librkcst_NAME.so",
+        "The model has the custom ops cstScale, but no plug-in librkcst_NAME.so",
         "librkcst_noentry.so has no function get_rknn_custom_op; in C++ declare it",
-        "librkcst_arm.so is built for aarch64, and this machine is",
-        "librkcst_text.so is not a library",
-        "librkcst_other.so: op_type is 'cstOther', and the model has no such node",
+        "librkcst_arm.so is built for aarch64, but this machine is",
+        "librkcst_text.so is not a shared library",
+        "librkcst_other.so: op_type is 'cstOther', but the model has no such node",
     ):
         assert sentence in lite.last_error
     build("scale", plugins.ENTRY, "cstScale")
@@ -140,7 +140,7 @@ def test_plugins_compute_where_a_board_would_and_say_why_they_do_not(
     assert rknn.accuracy_analysis([str(tmp_path / "x.npy")], tmp_path / "snapshot", target="rk3588") == 0
     (folder / "librkcst_scale.so").unlink()
     assert rknn.init_runtime(target="rk3588") == 0
-    assert "which a board would need: its Python class runs" in capfd.readouterr().err
+    assert "which a board needs: its Python class runs" in capfd.readouterr().err
     rknn.release()
 
 

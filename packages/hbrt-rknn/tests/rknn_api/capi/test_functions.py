@@ -360,7 +360,7 @@ class TestZeroCopy:
             assert same is not None
             assert bytes(same.array(np.uint8)) == b"ame"
             assert rk.rknn_create_mem_from_fd(context, fd, None, 4096, 5) is None
-            assert "begins at a page" in rk.last_error()
+            assert "must be a multiple of the page size" in rk.last_error()
             assert rk.rknn_create_mem_from_fd(context, 9999, None, 4096, 0) is None
             assert rk.rknn_create_mem_from_fd(context, 1 << 40, None, 4096, 0) is None
             assert rk.rknn_create_mem_from_phys(context, 0x10, None, 4) is None
@@ -390,10 +390,10 @@ class TestZeroCopy:
             assert (part.phys_addr, part.offset - first.offset) == (phys_addr, phys_addr - first.phys_addr)
             assert rk.rknn_destroy_mem(context, part) == 0
         for virt_addr, size, offset, sentence in (
-            (whole.virt_addr, 4097, 8192, "The offset is 8192, of 4097 bytes: the memory has 12288 bytes from"),
-            (whole.virt_addr, 4096, 4, "begins at a page"),
-            (None, 4096, 0, "The physical address is"),
-            (None, 4096, 1 << 50, "The physical address is"),
+            (whole.virt_addr, 4097, 8192, "4097 bytes from offset 8192 exceed the 12288 bytes of memory from"),
+            (whole.virt_addr, 4096, 4, "must be a multiple of the page size"),
+            (None, 4096, 0, "Invalid physical address"),
+            (None, 4096, 1 << 50, "Invalid physical address"),
         ):
             assert rk.rknn_create_mem_from_fd(context, whole.fd, virt_addr, size, offset) is None
             assert sentence in rk.last_error()
@@ -412,12 +412,12 @@ def misuses(context: rk.rknn_context) -> list[tuple[Callable[[], Any], int | Non
 
     return [
         (lambda: rk.rknn_init(other, None, 0, 0, None), p, "model is NULL"),
-        (lambda: rk.rknn_init(other, data, len(data), 0x10000, cut(-1, 5)), p, "real_model_offset is -1 and"),
-        (lambda: rk.rknn_init(other, data, len(data), 0x10000, cut(1, len(data))), p, "real_model_offset is 1 and"),
-        (lambda: rk.rknn_init(other, data, len(data) + 1, 0, None), p, "and model has"),
-        (lambda: rk.rknn_init(other, data, -1, 0, None), p, "size is -1"),
+        (lambda: rk.rknn_init(other, data, len(data), 0x10000, cut(-1, 5)), p, "real_model_offset -1 and"),
+        (lambda: rk.rknn_init(other, data, len(data), 0x10000, cut(1, len(data))), p, "real_model_offset 1 and"),
+        (lambda: rk.rknn_init(other, data, len(data) + 1, 0, None), p, "but model has"),
+        (lambda: rk.rknn_init(other, data, -1, 0, None), p, "Invalid size -1"),
         (lambda: rk.rknn_init(other, data, len(data), 1 << 30, None), p, "is not a flag of rknn_init"),
-        (lambda: rk.rknn_init(other, data[:-200], len(data) - 200, 0, None), rk.RKNN_ERR_MODEL_INVALID, "cut short"),
+        (lambda: rk.rknn_init(other, data[:-200], len(data) - 200, 0, None), rk.RKNN_ERR_MODEL_INVALID, "truncated"),
         (lambda: rk.rknn_init(other, b"RKNN" * 9, 36, 0, None), rk.RKNN_ERR_MODEL_INVALID, "is for a board"),
         (lambda: rk.rknn_init(other, "none.rknn", 0, 0, None), rk.RKNN_ERR_MODEL_INVALID, "none.rknn cannot be read"),
         (lambda: rk.rknn_init(other, b"\xff.rknn", 0, 0, None), rk.RKNN_ERR_MODEL_INVALID, "cannot be read"),
@@ -427,8 +427,8 @@ def misuses(context: rk.rknn_context) -> list[tuple[Callable[[], Any], int | Non
         (lambda: rk.rknn_init(3, data, len(data), 0, None), p, "context is int"),
         (lambda: rk.rknn_init(other, data, len(data), 0x20, None), rk.RKNN_ERR_CTX_INVALID, "The context 0x0"),
         (lambda: rk.rknn_destroy(rk.rknn_context()), rk.RKNN_ERR_CTX_INVALID, "rknn_init has not filled it"),
-        (lambda: rk.rknn_run(rk.rknn_context(77), None), rk.RKNN_ERR_CTX_INVALID, "is none of rknn_init"),
-        (lambda: rk.rknn_query(context, 99, attr, size), p, "cmd is 99"),
+        (lambda: rk.rknn_run(rk.rknn_context(77), None), rk.RKNN_ERR_CTX_INVALID, "is not from rknn_init"),
+        (lambda: rk.rknn_query(context, 99, attr, size), p, "Invalid cmd 99"),
         (lambda: rk.rknn_query(context, 1, attr, size - 4), p, "which has 376 bytes"),
         (lambda: rk.rknn_query(context, 1, None, size), p, "info is NULL"),
         (lambda: rk.rknn_query(context, 1, rk.rknn_tensor_attr(index=7), size), p, "inputs 0 to 0"),
@@ -439,15 +439,15 @@ def misuses(context: rk.rknn_context) -> list[tuple[Callable[[], Any], int | Non
         (lambda: rk.rknn_set_input_shape(context, attr), rk.RKNN_ERR_FAIL, "call rknn_set_input_shapes"),
         (lambda: rk.rknn_set_core_mask(context, 5), p, "core_mask is 0x5"),
         (lambda: rk.rknn_set_batch_core_num(context, 4), p, "1 to 3 cores"),
-        (lambda: rk.rknn_create_mem(context, 0), None, "memory has 1 to"),
-        (lambda: rk.rknn_create_mem2(context, 8, 3), None, "allocation flags are 0x3"),
-        (lambda: rk.rknn_destroy_mem(context, mem), p, "holds no memory"),
-        (lambda: rk.rknn_mem_sync(context, mem, 1), p, "holds no memory"),
-        (lambda: rk.rknn_set_io_mem(context, mem, attr), p, "holds no memory"),
-        (lambda: rk.rknn_set_internal_mem(context, mem), p, "holds no memory"),
+        (lambda: rk.rknn_create_mem(context, 0), None, "must be 1 to"),
+        (lambda: rk.rknn_create_mem2(context, 8, 3), None, "Invalid allocation flags 0x3"),
+        (lambda: rk.rknn_destroy_mem(context, mem), p, "has no memory"),
+        (lambda: rk.rknn_mem_sync(context, mem, 1), p, "has no memory"),
+        (lambda: rk.rknn_set_io_mem(context, mem, attr), p, "has no memory"),
+        (lambda: rk.rknn_set_internal_mem(context, mem), p, "has no memory"),
         (lambda: rk.rknn_inputs_set(context, 1, [good, good][:0]), p, "has 0"),
         (lambda: rk.rknn_inputs_set(context, 2, [good, good]), i, "n_inputs is 2; the model has the inputs 0 to 0"),
-        (lambda: rk.rknn_inputs_set(context, 1, [rk.rknn_input(index=4)]), i, "index is 4"),
+        (lambda: rk.rknn_inputs_set(context, 1, [rk.rknn_input(index=4)]), i, "index 4 is out of range"),
         (lambda: rk.rknn_inputs_set(context, 1, [given(x, 11, 1)]), i, "type 11"),
         (lambda: rk.rknn_inputs_set(context, 1, [given(x, 3, 2)]), i, "fmt 2"),
         (lambda: rk.rknn_inputs_set(context, 1, [given(x[:, :5], 3, 1)]), i, "has 150 bytes; uint8 NHWC of [1, 6, "),
@@ -484,11 +484,11 @@ def test_wrong_attributes_and_the_two_apis_mixed(contexts: Callable[..., Any]) -
         assert code in {0, rk.RKNN_ERR_PARAM_INVALID}
         return rk.last_error() if code else ""
 
-    assert "may be int8 or uint8 or float32" in bound(type=rk.RKNN_TENSOR_INT64)
-    assert "may be NHWC on this chip" in bound(fmt=rk.RKNN_TENSOR_NC1HWC2)
+    assert "it may be int8 or uint8 or float32" in bound(type=rk.RKNN_TENSOR_INT64)
+    assert "must be NHWC on this chip" in bound(fmt=rk.RKNN_TENSOR_NC1HWC2)
     assert "size of 'x' is 4; [1, 6, 10, 3] of float32 has 720" in bound(type=rk.RKNN_TENSOR_FLOAT32, size=4)
     assert "less than its 10 columns" in bound(w_stride=9)
-    assert "has 288 bytes, and 'x' takes 336" in bound(h_stride=7)
+    assert "has 288 bytes, but 'x' needs 336" in bound(h_stride=7)
     assert "which is not a tensor of the model" in bound(name=b"q")
     flat = attr_of(context, "OUTPUT", 1)
     assert flat.shape == (1, 20)
@@ -501,7 +501,7 @@ def test_wrong_attributes_and_the_two_apis_mixed(contexts: Callable[..., Any]) -
     assert "'y' has no memory: call rknn_set_io_mem" in rk.last_error()
     one = given(x, rk.RKNN_TENSOR_UINT8, rk.RKNN_TENSOR_NHWC)
     assert rk.rknn_inputs_set(context, 1, [one]) == rk.RKNN_ERR_FAIL
-    assert "cannot be mixed with it" in rk.last_error()
+    assert "cannot be mixed with" in rk.last_error()
     twin = rk.rknn_context()
     assert rk.rknn_dup_context(context, twin) == 0
     assert rk.rknn_destroy(context) == 0  # the model stays for the other
@@ -518,14 +518,14 @@ def test_a_model_is_asked_about_alone_or_borrows_weights(contexts: Callable[...,
     assert rk.rknn_query(asked, rk.RKNN_QUERY_CUSTOM_STRING, text, ctypes.sizeof(text)) == 0
     assert text.string == b"of a test"
     assert rk.rknn_run(asked, None) == rk.RKNN_ERR_FAIL
-    assert "tells of the model and does not run it" in rk.last_error()
+    assert "it cannot run the model" in rk.last_error()
     owner, x = contexts("int8"), picture()
     whole = Container.from_bytes(model("int8"))
     light = without_weights(Container(replace(whole.metadata, remove_weight=True), whole.sections))
     data = light.to_bytes()
     borrower = rk.rknn_context()
     assert rk.rknn_init(borrower, data, len(data), 0, None) == rk.RKNN_ERR_MODEL_INVALID
-    assert "give RKNN_FLAG_SHARE_WEIGHT_MEM" in rk.last_error()
+    assert "pass RKNN_FLAG_SHARE_WEIGHT_MEM" in rk.last_error()
     extend = rk.rknn_init_extend(ctx=owner.value)
     assert rk.rknn_init(borrower, data, len(data), rk.RKNN_FLAG_SHARE_WEIGHT_MEM, extend) == 0, rk.last_error()
     assert rk.rknn_inputs_set(borrower, 1, [given(x, rk.RKNN_TENSOR_UINT8, rk.RKNN_TENSOR_NHWC)]) == 0
@@ -557,13 +557,13 @@ def test_functions_of_other_chips_are_refused(dsp_board_factory: Factory) -> Non
         out.type = rk.RKNN_TENSOR_FLOAT32
         mem = memory(context, 4 * out.size_with_stride)
         assert rk.rknn_set_io_mem(context, mem, out) == rk.RKNN_ERR_PARAM_INVALID
-        assert "which may be int8 or float16 here" in rk.last_error()
+        assert "it may be int8 or float16 here" in rk.last_error()
         assert rk.rknn_destroy_mem(context, mem) == 0
         assert rk.rknn_destroy(context) == 0
     with dsp_board_factory(profile="j5", cores=1):
         data = model("int8")
         assert rk.rknn_init(rk.rknn_context(), data, len(data), 0, None) == rk.RKNN_ERR_DEVICE_UNAVAILABLE
-        assert "has the profile j5, and no NPU" in rk.last_error()
+        assert "has the profile j5 without an NPU" in rk.last_error()
 
 
 @pytest.mark.parametrize("is_left_to_the_program", [False, True])

@@ -124,7 +124,7 @@ def test_sizes_are_switched_and_misuse_has_its_code(dsp_board: Board) -> None:
         assert rk.rknn_matmul_set_quant_params(context, params) == rk.RKNN_ERR_PARAM_INVALID
         assert f"{field} of 'B' is NULL, and {field}_len is 32" in rk.last_error()
     assert rk.rknn_run(context, None) == rk.RKNN_ERR_CTX_INVALID
-    assert "is none of rknn_init" in rk.last_error()
+    assert "is not from rknn_init" in rk.last_error()
     native = np.zeros(64 * 32 // 2, np.uint8)
     of_fours = rk.rknn_matmul_info(M=1, K=32, N=64, type=10)
     fours = drawn("int4", 32, 64)

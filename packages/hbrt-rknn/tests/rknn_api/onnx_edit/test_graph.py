@@ -70,8 +70,8 @@ def test_what_does_not_fit_is_named() -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"inputs_transform": "a->a"}, "inputs_transform is 'a->a'; write a formula for each name"),
-        ({"outputs_transform": {"y": None}}, "outputs_transform is {'y': None}; write a formula"),
+        ({"inputs_transform": "a->a"}, "inputs_transform is 'a->a'; pass a formula for each name"),
+        ({"outputs_transform": {"y": None}}, "outputs_transform is {'y': None}; pass a formula"),
         ({"export_path": None}, "export_path is NoneType; give the path"),
         ({"model": "none.onnx"}, "Cannot read the model file none.onnx"),
     ],

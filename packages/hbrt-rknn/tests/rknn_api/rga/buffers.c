@@ -38,7 +38,7 @@ static int refuses(int heap, int card, int buffer) {
   CHECK(ioctl(card, FD_TO_HANDLE, &(struct prime){.fd = heap}) == -1 && errno == EINVAL);
   CHECK(open("/dev/dma_heap/none", O_RDWR) == -1 && errno == ENOENT);
   CHECK(ioctl(card, CREATE_DUMB, &(struct dumb){.width = 0x40000001, .height = 1, .bpp = 32}) == -1 && errno == EINVAL);
-  uint32_t taken = (uint32_t)buffer + 1; /* a descriptor of the program's is no handle */
+  uint32_t taken = (uint32_t)buffer + 1; /* a descriptor of the program is not a handle */
   CHECK(ioctl(card, DESTROY_DUMB, &taken) == -1 && errno == EINVAL && fcntl(buffer, F_GETFD) >= 0);
   struct dma_heap_allocation_data read_only = {.len = 1, .fd_flags = O_CLOEXEC | O_RDONLY};
   CHECK(ioctl(heap, DMA_HEAP_IOCTL_ALLOC, &read_only) == 0);

@@ -35,17 +35,17 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RKNN]:
 @pytest.mark.parametrize(
     ("call", "why"),
     [
-        (lambda rknn: rknn.inference(None), "inputs is NoneType; give a list"),
-        (lambda rknn: rknn.inference({}), "inputs is dict; give a list"),
+        (lambda rknn: rknn.inference(None), "inputs is NoneType; pass a list"),
+        (lambda rknn: rknn.inference({}), "inputs is dict; pass a list"),
         (lambda rknn: rknn.inference(image=IMAGE), "its arguments are inputs, data_format"),
         (lambda rknn: rknn.build(auto_hybrid_quant=True), "its arguments are do_quantization, dataset"),
         (lambda rknn: rknn.init_runtime(target="rk3588", rknn2precompile=True), "its arguments are target, device_id"),
-        (lambda rknn: rknn.inference([None]), "'image' is NoneType; give an array of numbers"),
-        (lambda rknn: rknn.inference(["digit.png"]), "'image' is str; give an array of numbers"),
-        (lambda rknn: rknn.inference([[[1, 2], [3]]]), "'image' is list; give an array of numbers"),
-        (lambda rknn: rknn.inference([IMAGE, IMAGE]), "2 inputs are given, and the model has 1"),
+        (lambda rknn: rknn.inference([None]), "'image' is NoneType; pass an array of numbers"),
+        (lambda rknn: rknn.inference(["digit.png"]), "'image' is str; pass an array of numbers"),
+        (lambda rknn: rknn.inference([[[1, 2], [3]]]), "'image' is list; pass an array of numbers"),
+        (lambda rknn: rknn.inference([IMAGE, IMAGE]), "2 inputs were given, but the model has 1"),
         (lambda rknn: rknn.inference([IMAGE], inputs_pass_through=1), "inputs_pass_through is for the C API"),
-        (lambda rknn: rknn.init_runtime(core_mask=1.0), "core_mask is 1.0; it is one of NPU_CORE_AUTO"),
+        (lambda rknn: rknn.init_runtime(core_mask=1.0), "Invalid core_mask 1.0: must be one of NPU_CORE_AUTO"),
         (lambda rknn: rknn.init_runtime(target=["rk3588"]), "Unknown platform \"['rk3588']\""),
         (lambda rknn: rknn.init_runtime(target="rk3588", device_id=[1]), "Invalid device_id [1]"),
         (lambda rknn: rknn.accuracy_analysis(["a.npy"], output_dir=5), "output_dir is int"),
@@ -60,8 +60,8 @@ def test_a_call_says_what_it_takes(built: RKNN, call: Callable[[Any], object], w
 @pytest.mark.parametrize(
     ("how", "why"),
     [
-        ({"do_quantization": "no"}, "do_quantization is 'no'; it is True or False"),
-        ({"rknn_batch_size": "3"}, "rknn_batch_size is '3'"),
+        ({"do_quantization": "no"}, "Invalid do_quantization 'no': must be True or False"),
+        ({"rknn_batch_size": "3"}, "Invalid rknn_batch_size '3'"),
     ],
 )
 def test_build_says_what_it_takes(tmp_path: Path, how: dict[str, Any], why: str) -> None:
@@ -78,7 +78,7 @@ def test_build_says_what_it_takes(tmp_path: Path, how: dict[str, Any], why: str)
 def test_a_flag_of_config_is_true_or_false(name: str) -> None:
     rknn = RKNN()
     assert rknn.config(**{name: "no"}) == -1
-    assert rknn.last_error == f"{name} is 'no'; it is True or False."
+    assert rknn.last_error == f"{name} is 'no'; it must be True or False."
 
 
 def test_a_question_ends_with_its_mark() -> None:
@@ -135,4 +135,4 @@ def test_config_takes_what_public_programs_give(capsys: pytest.CaptureFixture[st
     assert "W config: output_tensor_type has no effect in this emulator" in printed
     rknn = RKNN()
     assert rknn.config(target_platform="rk3588", inputs_yuv_fmt=["nv12"]) == -1
-    assert "inputs_yuv_fmt is ['nv12']" in rknn.last_error
+    assert "Invalid inputs_yuv_fmt ['nv12']" in rknn.last_error

@@ -33,7 +33,7 @@ def test_a_missing_converter_and_a_missing_file_are_told(
     assert rknn.load_pytorch(str(tmp_path / "a.pt"), [[1, 3]]) == -1
     assert "No such file" in rknn.last_error
     assert rknn.load_tensorflow("a.pb", ["x"], [[1, 3], [1]], ["y"]) == -1
-    assert "has 2 shapes, and inputs has 1 names" in rknn.last_error
+    assert "has 2 shapes, but inputs has 1 names" in rknn.last_error
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")

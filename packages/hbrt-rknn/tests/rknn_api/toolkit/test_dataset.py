@@ -20,8 +20,8 @@ def written(folder: Path, lines: str) -> Path:
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        (lambda path: np.save(path, np.full((1, 3, 4, 5), "a")), "is of <U1, and the model's input of float32"),
-        (lambda path: np.save(path, np.zeros((1, 3, 4, 5), complex)), "is of complex128, and"),
+        (lambda path: np.save(path, np.full((1, 3, 4, 5), "a")), "is of <U1, but the model's input is of float32"),
+        (lambda path: np.save(path, np.zeros((1, 3, 4, 5), complex)), "is of complex128, but"),
         (lambda path: np.save(path, np.zeros((0, 3, 4, 5))), r"has the shape \[0, 3, 4, 5\]"),
         (lambda path: path.with_suffix(".npy").touch(), "cannot be read: EOF"),
         (lambda path: path.with_suffix(".npy").write_bytes(b"PK\3\4 a zip file"), "cannot be read: the magic string"),
@@ -46,7 +46,7 @@ def test_whole_numbers_are_taken_as_real_ones_and_not_the_other_way(tmp_path: Pa
     for (found,) in samples(dataset, [REAL]):
         assert found.dtype == np.float32
         np.testing.assert_array_equal(found, pixels.transpose(0, 3, 1, 2))
-    with pytest.raises(RknnError, match="is of float64, and the model's input of int64"):
+    with pytest.raises(RknnError, match="is of float64, but the model's input is of int64"):
         list(samples(dataset, [Wanted((1, 3, 4, 5), np.dtype(np.int64))]))
 
 
@@ -61,7 +61,7 @@ def test_a_damaged_picture_is_named_with_its_line(tmp_path: Path) -> None:
     [
         ("one.npy\n\nnone.jpg\n", r"^Line 3 of the dataset .* names none.jpg, which is not a file; a relative path"),
         ("one.npy\nfolder\n", r"^Line 2 of .* names .*folder, which is not a file"),
-        ("one.npy\n my one.npy\n", "^Line 2 of .* names 2 files and the model has 1 input; .* spaces is several"),
+        ("one.npy\n my one.npy\n", "^Line 2 of .* has 2 files but the model has 1 input; .* spaces counts as several"),
         ("a\0b.npy", "which is not a file"),
     ],
 )
@@ -75,7 +75,7 @@ def test_a_wrong_line_is_named_before_a_sample_is_read(tmp_path: Path, lines: st
 
 def test_a_dataset_that_is_no_text_says_so(tmp_path: Path) -> None:
     np.save(tmp_path / "one.npy", np.zeros(REAL.shape))
-    with pytest.raises(RknnError, match=r"one.npy is not text in UTF-8; write the path of a picture"):
+    with pytest.raises(RknnError, match=r"one.npy is not UTF-8 text; each line must be the path of a picture"):
         next(iter(samples(tmp_path / "one.npy", [REAL])))
 
 

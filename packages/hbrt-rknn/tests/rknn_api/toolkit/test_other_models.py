@@ -50,7 +50,7 @@ def test_a_model_without_inputs_has_a_cost_and_needs_no_dataset(
     assert found[0].shape == (1, 3, 4, 4)
     assert [row[0] for row in rows(rknn)] == ["RandomNormal", "Relu", "OutputOperator"]
     assert rknn.accuracy_analysis([]) == 0, rknn.last_error
-    assert ("W build: Nothing of the model is quantized" in capfd.readouterr().err) == quantized
+    assert ("W build: Nothing in the model is quantized" in capfd.readouterr().err) == quantized
 
 
 def test_a_model_without_inputs_may_be_loaded_with_empty_lists(rknn: RKNN, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_model_that_is_too_old_for_integers_says_how_to_renew_it(
     rknn.config(target_platform="rk3588")
     assert rknn.load_onnx(model) == 0
     assert rknn.build(dataset=nets.arrays(tmp_path, np.ones((1, 3)))) == -1
-    assert "operator set 9, and integers need 10 or later: convert it by onnx.version_converter" in rknn.last_error
+    assert "operator set 9, but integers need 10 or later: convert it with onnx.version_converter" in rknn.last_error
 
 
 def test_constants_that_are_nodes_are_quantized_as_weights(rknn: RKNN, tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_mean_for_an_input_of_whole_numbers_is_refused(rknn: RKNN, tmp_path: P
     rknn.config(target_platform="rk3588", mean_values=[[1, 2, 3]])
     assert rknn.load_onnx(model) == 0
     assert rknn.build(do_quantization=False) == -1
-    assert rknn.last_error.startswith("mean_values is for inputs of real numbers, and 'x' is of uint8")
+    assert rknn.last_error.startswith("mean_values is for inputs of real numbers, but 'x' is of uint8")
     ready(rknn, model, quantized=False, mean_values=[[0, 0, 0]], std_values=[[1, 1, 1]])
 
 
@@ -235,7 +235,7 @@ def test_a_list_for_more_inputs_than_there_are_is_refused(rknn: RKNN, how: dict[
     rknn.config(target_platform="rk3588", **how)
     assert rknn.load_onnx(nets.DIGITS) == 0
     assert rknn.build(do_quantization=False) == -1
-    assert rknn.last_error == f"{next(iter(how))} is for 2 inputs, and the model has 1."
+    assert rknn.last_error == f"{next(iter(how))} is for 2 inputs, but the model has 1."
 
 
 def test_a_list_that_is_none_is_refused(rknn: Any) -> None:
@@ -248,7 +248,7 @@ def test_a_list_that_is_none_is_refused(rknn: Any) -> None:
     ]
     for how in wrong:
         assert rknn.load_onnx(nets.DIGITS, **how) == -1
-        assert "write a list with an entry for each, or leave it away" in rknn.last_error
+        assert "pass a list with one entry for each, or omit it" in rknn.last_error
 
 
 def test_nothing_is_lost_where_all_names_are_odd(rknn: RKNN, tmp_path: Path) -> None:
@@ -280,4 +280,4 @@ def test_a_list_as_an_output_is_refused(rknn: RKNN, tmp_path: Path) -> None:
     rknn.config(target_platform="rk3588")
     assert rknn.load_onnx(tmp_path / "list.onnx") == 0, rknn.last_error
     assert rknn.build(do_quantization=False) == -1
-    assert rknn.last_error == "'s' is not a tensor; an input or output of a model has numbers."
+    assert rknn.last_error == "'s' is not a tensor; inputs and outputs of a model must be numeric."

@@ -193,10 +193,10 @@ def renamed(self: Any, node: Any, x: Any) -> Any:
     ("op", "why"),
     [
         (cstSoftmax, "is a class; register an object of it: reg_custom_op(cstSoftmax())"),
-        (wrong(op_type=3), "op_type is 3; it is a text"),
-        (wrong(op_type="Softmax"), "which ONNX has; take your own name, such as 'cstSoftmax'"),
-        (wrong(compute=None), "has no compute; write: def compute(self, node, inputs)"),
-        (wrong(compute=renamed), "takes (node, x); the names of its parameters are fixed"),
+        (wrong(op_type=3), "op_type is 3; it must be a string"),
+        (wrong(op_type="Softmax"), "which ONNX has; use a name of your own, such as 'cstSoftmax'"),
+        (wrong(compute=None), "has no compute; define: def compute(self, node, inputs)"),
+        (wrong(compute=renamed), "takes (node, x); its parameters' names are fixed"),
         (wrong(shape_infer=renamed), "def shape_infer(self, node, in_shapes, in_dtypes)"),
     ],
 )
@@ -239,11 +239,11 @@ def no_batch(self: Any, node: Any, inputs: Any) -> Any:
     ("members", "why"),
     [
         ({"shape_infer": raising_infer}, "shape_infer (node 'cstSoftmax_1') raised ValueError"),
-        ({"shape_infer": one_list}, "give (out_shapes, out_dtypes)"),
+        ({"shape_infer": one_list}, "must return (out_shapes, out_dtypes)"),
         ({"compute": raising}, "compute (node 'cstSoftmax_1') raised ValueError: no idea"),
-        ({"compute": no_list}, "gave ndarray; give a list"),
-        ({"compute": two_lists}, "gave 2 outputs; give a list with an array for each of 1 outputs"),
-        ({"compute": no_batch}, "gave the shape [4, 4, 4], and shape_infer said [1, "),
+        ({"compute": no_list}, "returned ndarray; it must return a list"),
+        ({"compute": two_lists}, "returned 2 outputs; it must return a list with one array for each of 1 outputs"),
+        ({"compute": no_batch}, "returned the shape [4, 4, 4], but shape_infer returned [1, "),
     ],
 )
 def test_an_op_that_fails_says_where(rknn: RKNN, tmp_path: Path, members: Any, why: str) -> None:
@@ -304,7 +304,7 @@ def test_a_model_of_several_shapes_takes_those_of_its_list_alone(rknn: RKNN, tmp
         np.save(tmp_path / "one.npy", x)
         assert rknn.accuracy_analysis([str(tmp_path / "one.npy")], tmp_path / "snapshot") == 0, rknn.last_error
     assert rknn.inference([np.zeros((1, 6, 4, 3), F)]) is None
-    assert "it takes [1, 8, 8, 3] or [1, 4, 6, 3] in NHWC" in rknn.last_error
+    assert "must have [1, 8, 8, 3] or [1, 4, 6, 3] in NHWC" in rknn.last_error
 
 
 def test_a_constant_shape_inside_and_wrong_sets_are_refused(rknn: RKNN, tmp_path: Path) -> None:
@@ -315,8 +315,8 @@ def test_a_constant_shape_inside_and_wrong_sets_are_refused(rknn: RKNN, tmp_path
     assert rknn.load_onnx(pooled(tmp_path, [1, 3, 8])) == -1
     for platform, sets, why in (
         ("rk3588", [[[1, 3]], [[1, 3], [2, 3]]], "same number of inputs"),
-        ("rk3588", [[[1, 3.5]]], "a list with a shape for each input"),
-        ("rv1106", [[[1, 3]]], "rv1106 runs models of one shape"),
+        ("rk3588", [[[1, 3.5]]], "each with a shape for each input"),
+        ("rv1106", [[[1, 3]]], "rv1106 only runs models with one shape"),
     ):
         assert rknn.config(target_platform=platform, dynamic_input=sets) == -1
         assert why in rknn.last_error
@@ -334,7 +334,7 @@ def test_a_batch_is_as_many_images_one_behind_the_other(rknn: RKNN, tmp_path: Pa
         for one, other in zip(found, bare.run(None, {"x": image.transpose(2, 0, 1)[None]}), strict=True):
             np.testing.assert_array_equal(one[at : at + 1], other)
     assert rknn.inference([images[:4]]) is None
-    assert "it takes [5, 8, 8, 3]" in rknn.last_error
+    assert "must have [5, 8, 8, 3]" in rknn.last_error
 
 
 def test_results_that_are_no_numbers_are_not_taken_for_alike() -> None:
@@ -538,20 +538,20 @@ def test_a_node_that_cannot_be_quantized_is_named(
     [
         ({"mean_value": [[0]]}, "no argument 'mean_value'; did you mean 'mean_values'?"),
         ({"target_platform": "rk3558"}, "Unknown platform 'rk3558'; did you mean 'rk35"),
-        ({"quantized_dtype": "w8a16"}, "rk3566 has 'w8a8'"),
-        ({"quantized_dtype": "w4a16", "target_platform": "rk3588"}, "rk3588 has 'w8a8'"),
-        ({"quantized_dtype": "w4a8"}, "which can 'w8a8' or 'w8a16' or 'w4a16' or 'w16a16i'"),
-        ({"quantized_algorithm": "gdq"}, "which can 'normal' or 'mmse' or 'kl_divergence'"),
+        ({"quantized_dtype": "w8a16"}, "rk3566 supports 'w8a8'"),
+        ({"quantized_dtype": "w4a16", "target_platform": "rk3588"}, "rk3588 supports 'w8a8'"),
+        ({"quantized_dtype": "w4a8"}, "which supports 'w8a8' or 'w8a16' or 'w4a16' or 'w16a16i'"),
+        ({"quantized_algorithm": "gdq"}, "which supports 'normal' or 'mmse' or 'kl_divergence'"),
         ({"remove_weight": True, "dynamic_input": [[[1, 3, 8, 8]]]}, "cannot share another's weights"),
-        ({"dynamic_input": [[[1, 3, (8, 32), 8]]]}, "it is a list of sets"),
-        ({"quantized_method": "group32"}, "groups are for weights of four bits"),
-        ({"std_values": [[0]]}, "no number of it is 0"),
-        ({"optimization_level": 4}, "it is 0 to 3"),
+        ({"dynamic_input": [[[1, 3, (8, 32), 8]]]}, "it must be a list of sets"),
+        ({"quantized_method": "group32"}, "groups are for four-bit weights"),
+        ({"std_values": [[0]]}, "it is a divisor, so none of its numbers may be 0"),
+        ({"optimization_level": 4}, "it must be 0 to 3"),
         ({"custom_string": "x" * 1024}, "fewer than 1024 bytes"),
-        ({"mean_values": 3}, "a list of numbers, one per channel"),
-        ({"mean_values": [[float("nan")]]}, "a list of numbers, one per channel"),
+        ({"mean_values": 3}, "one list of numbers, one per channel"),
+        ({"mean_values": [[float("nan")]]}, "one list of numbers, one per channel"),
         ({"target_platform": ["rk3588"]}, "Unknown platform"),
-        ({"quantized_method": ["layer"]}, "it is 'layer' or 'channel'"),
+        ({"quantized_method": ["layer"]}, "it must be 'layer' or 'channel'"),
     ],
 )
 def test_a_wrong_configuration_is_refused(rknn: RKNN, given: Any, why: str) -> None:
@@ -577,9 +577,9 @@ def test_calls_out_of_order_or_with_what_does_not_fit_say_so(rknn: Any, tmp_path
     refused(rknn.load_onnx("none.onnx"), "No such file")
     refused(rknn.load_onnx(nets.DIGITS, outputs=["none"]), "no such value")
     refused(rknn.load_onnx(None), "model is NoneType; give the path")
-    refused(rknn.load_onnx(nets.DIGITS, ["image"], [[1, 2, 8, 8]]), "and the model [1, 1, 8, 8]")
-    refused(rknn.load_onnx(nets.DIGITS, ["image"], ["1188"]), "write the sizes of 'image'")
-    refused(rknn.load_onnx(nets.DIGITS, input_initial_val=["no"]), "which takes float32")
+    refused(rknn.load_onnx(nets.DIGITS, ["image"], [[1, 2, 8, 8]]), "but the model [1, 1, 8, 8]")
+    refused(rknn.load_onnx(nets.DIGITS, ["image"], ["1188"]), "it must have the sizes of 'image'")
+    refused(rknn.load_onnx(nets.DIGITS, input_initial_val=["no"]), "which needs float32")
     refused(rknn.load_onnx(nets.DIGITS, input_initial_val=[np.ones(3)]), "has the shape [3] for 'image'")
     assert rknn.load_onnx(nets.DIGITS, inputs=["image"], input_size_list=[[1, 1, 8, 8]], outputs=["p2"]) == 0
     refused(rknn.build(do_quantization=False), "mean_values has 2 numbers for the input 'image'")
@@ -588,17 +588,17 @@ def test_calls_out_of_order_or_with_what_does_not_fit_say_so(rknn: Any, tmp_path
     assert rknn.load_onnx(nets.DIGITS) == 0
     refused(rknn.build(), "do_quantization needs a dataset")
     refused(rknn.build(dataset="none.txt"), "cannot be read: No such file")
-    refused(rknn.build(dataset=nets.listed(tmp_path, ["a.npy b.npy"])), "names 2 files and the model has 1")
+    refused(rknn.build(dataset=nets.listed(tmp_path, ["a.npy b.npy"])), "has 2 files but the model has 1")
     refused(rknn.build(dataset=nets.arrays(tmp_path, np.ones((1, 8, 8)))), "has the shape [1, 8, 8]")
     refused(rknn.build(dataset=nets.arrays(tmp_path, np.full((1, 1, 8, 8), np.nan))), "which is not a range")
     refused(rknn.build(do_quantization=False, rknn_batch_size=0), "above 0")
     refused(rknn.build(do_quantization=False, rknn_batch_size="3"), "above 0")
-    refused(rknn.build(do_quantization=False, rknn_batch_size=1 << 30), "a tensor has fewer than 4 GiB")
+    refused(rknn.build(do_quantization=False, rknn_batch_size=1 << 30), "a tensor must have less than 4 GiB")
     assert rknn.build(do_quantization=False) == 0
     refused(rknn.accuracy_analysis([np.ones((1, 1, 8, 8))]), "the path of a picture or an .npy file")
-    refused(rknn.init_runtime(target="rk3588"), "The model is for rk3576, and the target is rk3588")
+    refused(rknn.init_runtime(target="rk3588"), "The model is for rk3576, but the target is rk3588")
     refused(rknn.init_runtime(core_mask=RKNN.NPU_CORE_2), "has the NPU cores 0 to 1")
-    refused(rknn.init_runtime(core_mask=99), "it is one of NPU_CORE_AUTO")
+    refused(rknn.init_runtime(core_mask=99), "must be one of NPU_CORE_AUTO")
     assert rknn.init_runtime(target="rk3576", device_id="29d5dd97766a5c27") == 0
 
 
@@ -612,9 +612,9 @@ def test_inputs_that_do_not_fit_and_what_a_failed_call_leaves(rknn: RKNN) -> Non
     assert rknn.build(do_quantization=False) == 0
     assert rknn.init_runtime(target="rk3576", core_mask=RKNN.NPU_CORE_ALL) == 0
     good = np.ones((1, 8, 8, 1), np.uint8)
-    refused(rknn.inference([good, good]), "2 inputs are given, and the model has 1")
-    refused(rknn.inference([good[0, :7]]), "has the shape [1, 7, 8, 1]; it takes [1, 8, 8, 1] in NHWC")
-    refused(rknn.inference([good[0, 0]]), "has the shape [8, 1]; it takes [1, 8, 8, 1] in NHWC")
+    refused(rknn.inference([good, good]), "2 inputs were given, but the model has 1")
+    refused(rknn.inference([good[0, :7]]), "has the shape [1, 7, 8, 1]; it must have [1, 8, 8, 1] in NHWC")
+    refused(rknn.inference([good[0, 0]]), "has the shape [8, 1]; it must have [1, 8, 8, 1] in NHWC")
     for other in ("chw", 3):
         refused(rknn.inference([good], data_format=cast("str", other)), "'nhwc' or 'nchw'")
     refused(rknn.inference([good.astype("S1")]), "the model takes float32")
@@ -697,7 +697,7 @@ def test_programs_that_c_has_no_words_for_are_not_written(
     )
     build(rknn, nets.saved(tmp_path, [node], inputs, ["y"], kind=kind), None)
     assert rknn.codegen("demo") == -1
-    assert "codegen is for models with inputs of the types that the C API has" in rknn.last_error
+    assert "codegen needs a model whose inputs have types of the C API" in rknn.last_error
     assert not Path("demo").exists()
 
 
@@ -720,8 +720,8 @@ def test_the_benchmark_says_what_a_file_has_and_what_a_run_takes(rknn: RKNN, tmp
     assert [line.split(":")[0].strip() for line in lines[5:8]] == ["0", "1", "2"]
     assert lines[8].startswith("average ")
     for arguments, why in (
-        (["", "3", "8"], "core_mask is 8"),
-        (["a.npy#b.npy"], "2 inputs are given"),
+        (["", "3", "8"], "Invalid core_mask 8"),
+        (["a.npy#b.npy"], "2 inputs were given"),
         (["a.npy"], "No such file: a.npy"),
     ):
         printed = CliRunner().invoke(benchmark, [str(path), *arguments])

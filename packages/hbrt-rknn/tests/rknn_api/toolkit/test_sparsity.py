@@ -77,13 +77,13 @@ def test_config_masks_and_the_analysis_shows_the_cost(tmp_path: Path, capsys: py
 def test_what_cannot_be_sparse_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rknn = RKNN()
     assert rknn.config(target_platform="rk3588", sparse_infer=True) == -1
-    assert "rk3588 has no sparse inference; rk3576 and rv1126b have it" in rknn.last_error
+    assert "rk3588 has no sparse inference; only rk3576 and rv1126b do" in rknn.last_error
     assert rknn.config(target_platform="rk3576", sparse_infer="4:2") == -1
-    assert "it is True, False, or a mask: 'IC', 'OC', 'IC+OC', 'OC+IC'" in rknn.last_error
+    assert "it must be True, False, or a mask: 'IC', 'OC', 'IC+OC', 'OC+IC'" in rknn.last_error
     rknn.config(target_platform="rk3576", sparse_infer="OC")
     assert rknn.load_onnx(model(tmp_path)) == 0
     assert rknn.build(do_quantization=False) == 0
-    assert "in real numbers all layers stay dense" in capsys.readouterr().err
+    assert "in real numbers, all layers stay dense" in capsys.readouterr().err
 
 
 def test_masks_do_not_change_the_model_that_is_given(tmp_path: Path) -> None:

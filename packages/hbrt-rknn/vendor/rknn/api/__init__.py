@@ -4,6 +4,6 @@ from rknn_api.vendors import refuse_beside
 
 refuse_beside("rknn-toolkit2")
 
-from rknn_api.toolkit.rknn import RKNN  # noqa: E402 - not beside the vendor's
+from rknn_api.toolkit.rknn import RKNN  # noqa: E402 - not next to the vendor's
 
 __all__ = ["RKNN"]

@@ -1,4 +1,4 @@
-"""The run time's library under the toolkit's name: ``from rknnlite.api.rknn_runtime import RKNNRuntime``."""
+"""The runtime's library under the toolkit's name: ``from rknnlite.api.rknn_runtime import RKNNRuntime``."""
 
 from hbrt.native.files import library
 
@@ -6,7 +6,7 @@ __all__ = ["RKNNRuntime"]
 
 
 class RKNNRuntime:
-    """Where the run time's library is. Programs replace the method to use another library; here there is only one."""
+    """Where the runtime's library is. Programs replace the method to use another library; here there is only one."""
 
     def _get_rknn_api_lib_path(self) -> str:
         """Path of the library.
