@@ -35,19 +35,19 @@ class Status(IntEnum):
     HB_DNN_INVALID_ARGUMENT = -6000001, "An argument of the DNN call is not valid.", _PUBLIC
     HB_DNN_INVALID_MODEL = -6000002, "The model file is damaged or is not a model.", _PUBLIC
     HB_DNN_MODEL_NUMBER_EXCEED_LIMIT = -6000003, "Too many models are loaded.", _PUBLIC
-    HB_DNN_INVALID_PACKED_DNN_HANDLE = -6000004, "The packed model handle is not a live one.", _PUBLIC
-    HB_DNN_INVALID_DNN_HANDLE = -6000005, "The model handle is not a live one.", _PUBLIC
+    HB_DNN_INVALID_PACKED_DNN_HANDLE = -6000004, "Invalid packed model handle: unknown, or already released.", _PUBLIC
+    HB_DNN_INVALID_DNN_HANDLE = -6000005, "Invalid model handle: unknown, or already released.", _PUBLIC
     HB_DNN_CAN_NOT_OPEN_FILE = -6000006, "The model file cannot be opened.", _PUBLIC
     HB_DNN_OUT_OF_MEMORY = -6000007, "There is not enough device memory for the model.", _PUBLIC
     HB_DNN_TIMEOUT = -6000008, "The wait for the model task timed out; the task keeps running.", _PUBLIC
     HB_DNN_TASK_NUM_EXCEED_LIMIT = -6000009, "More than 32 model tasks are alive; release some.", _PUBLIC
     HB_DNN_TASK_BATCH_SIZE_EXCEED_LIMIT = -6000010, "The chain of small models is too long.", _PUBLIC
-    HB_DNN_INVALID_TASK_HANDLE = -6000011, "The model task handle is not a live one.", _PUBLIC
+    HB_DNN_INVALID_TASK_HANDLE = -6000011, "Invalid model task handle: unknown, or already released.", _PUBLIC
     HB_DNN_RUN_TASK_FAILED = -6000012, "The model task failed while it ran.", _PUBLIC
     HB_DNN_MODEL_IS_RUNNING = -6000013, "The model is in use and cannot be released.", _PUBLIC
     HB_DNN_INCOMPATIBLE_MODEL = -6000014, "The model does not fit this runtime.", _PUBLIC
-    HB_DNN_API_USE_ERROR = -6000015, "The DNN calls were made in a wrong order.", _PUBLIC
-    HB_DNN_MULTI_PROGRESS_USE_ERROR = -6000016, "The DNN runtime is used by processes in a wrong way.", _PUBLIC
+    HB_DNN_API_USE_ERROR = -6000015, "The DNN calls were made in the wrong order.", _PUBLIC
+    HB_DNN_MULTI_PROGRESS_USE_ERROR = -6000016, "Processes use the DNN runtime incorrectly.", _PUBLIC
     HB_SYS_INVALID_ARGUMENT = (
         -6000129,
         "An argument of the memory call is not valid: a null pointer, a size of 0, or an unknown flag.",
@@ -68,7 +68,7 @@ class Status(IntEnum):
     )
     HB_SYS_NOT_RUNNING = -6000133, "No board is running; start one with 'hbrt start'."
     HB_SYS_BOARD_LOST = -6000134, "The daemon of the board died; start it again and attach again."
-    HB_SYS_FORKED = -6000135, "This process is a fork of the one that attached to the board; attach anew in the child."
+    HB_SYS_FORKED = -6000135, "This process is a fork of the one that attached to the board; attach again in the child."
     HB_SYS_NOT_SUPPORTED = -6000136, "The function is declared, but hbrt has no body for it."
     HB_DSP_INVALID_ARGUMENT = -6000257, "An argument of the RPC is not valid: a null pointer or a bad value."
     HB_DSP_INVALID_CORE = -6000258, "dspCoreId names a core that this board does not have."
@@ -87,12 +87,12 @@ class Status(IntEnum):
     HB_DSP_RUN_TASK_FAILED = -6000268, "The op raised an exception; the task's text has its traceback, or its sentence."
     HB_DSP_TASK_CANCELLED = -6000269, "The task was cancelled before a core claimed it."
     HB_DSP_CORE_LOST = -6000270, "The core died while it ran the task; other tasks continue."
-    HB_DSP_WATCHDOG = -6000271, "The op outlived its time limit; its core was restarted."
+    HB_DSP_WATCHDOG = -6000271, "The op exceeded its time limit; its core was restarted."
     HB_DSP_NOT_RUNNING = -6000272, "No board is running; start one with 'hbrt start'."
     HB_DSP_BOARD_LOST = -6000273, "The daemon of the board died; start it again and attach again."
-    HB_DSP_FORKED = -6000274, "This process is a fork of the one that attached to the board; attach anew in the child."
+    HB_DSP_FORKED = -6000274, "This process is a fork of the one that attached to the board; attach again in the child."
     HB_DSP_OUT_OF_TCM = -6000275, "A TCM bank has no free range of that size."
-    HB_DSP_PERMISSION = -6000276, "The request is for the owner of the block or of the task only."
+    HB_DSP_PERMISSION = -6000276, "Only the owner of the block or task may make this request."
     HB_DSP_RELAY_LOST = (
         -6000277,
         (

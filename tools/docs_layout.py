@@ -172,7 +172,7 @@ _STATES = {
     State.FAILED: "the op raised or returned another value, or a core or the relay refused the task; `result` and text "
     "say which",
     State.CANCELLED: "taken back before a core claimed it",
-    State.TIMED_OUT: "its op outlived its time limit, and the core was ended",
+    State.TIMED_OUT: "its op exceeded its time limit, and the core was ended",
     State.LOST: "its core died, no core may run it anymore, or the board was stopped",
 }
 _ACTORS = {Actor.OWNER: "owner", Actor.CORE: "core", Actor.SUPERVISOR: "daemon", Actor.RELAY: "relay"}

@@ -271,7 +271,7 @@ EXPORT AEEResult dspqueue_export(dspqueue_t queue, uint64_t *queue_id) {
   return AEE_EUNSUPPORTED;
 }
 
-/* Sleep briefly; 0 if the time is over. */
+/* Sleep briefly; 0 if the timeout has expired. */
 static int wait_until(const struct timespec *begin, uint32_t timeout_us) {
   struct timespec now;
   if (!timeout_us) return 0;

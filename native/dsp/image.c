@@ -109,7 +109,7 @@ static HBRT_THREAD uint64_t polled_cycles; /* cycles of such polls that are not 
 EXPORT __attribute__((noinline)) int32_t hbrt_dsp_run(void *fn, void *input, void *output, uint64_t input_bytes, uint64_t output_bytes) {
   struct frame frame;
   volatile int32_t result = 0;
-  /* Of an op that this one interrupts. */
+  /* State of the op that this one interrupts. */
   const uint64_t clock[2] = {hbrt_dsp_clock[0], hbrt_dsp_clock[1]}, is_on = hbrt_dsp_engine.is_on;
   const struct hbrt_cycles counted = hbrt_cycles_now;
   const uint64_t polled = polled_cycles;

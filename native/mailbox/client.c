@@ -49,7 +49,7 @@ uint64_t *hbrt_client_handles(hbrt_client *client) { return client->handles; }
 
 uint64_t hbrt_client_serial(hbrt_client *client) { return __atomic_load_n(&client->serial, __ATOMIC_RELAXED); }
 
-/* Threads ring doorbells and write states between these two: no descriptor or slot changes owner meanwhile. */
+/* Threads ring doorbells and write states between these two: no descriptor or slot changes owner in the meantime. */
 static int enter(hbrt_client *client) {
     __atomic_add_fetch(&client->inside, 1, __ATOMIC_SEQ_CST);
     return !__atomic_load_n(&client->has_left, __ATOMIC_SEQ_CST);

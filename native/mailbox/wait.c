@@ -46,7 +46,7 @@ static void wake_followers(hbrt_client *client, int all) {
     pthread_mutex_unlock(&client->lock);
 }
 
-/* Wait until readable: 1; 0 if the time is over, -1 after a signal. */
+/* Wait until readable: 1; 0 on timeout, -1 after a signal. */
 static int await_doorbell(int doorbell, int64_t deadline_ns) {
     uint64_t rings;
     if (deadline_ns >= 0) {

@@ -233,7 +233,7 @@ static call *begin_call(hbSysMem *input, hbSysMem *output, const hbDSPRpcCtrlPar
   return one;
 }
 
-/* Whether a range differs from what it held before the call. */
+/* Whether a range has changed since before the call. */
 static int has_changed(const call *one, const hbSysMem *mem) {
   char path[4096];
   int differs = 1;

@@ -26,7 +26,7 @@ class Asr:
     def invoke(self, word: int, arguments: list[memoryview]) -> int:
         """The output of ``layers`` layers, each a square matrix with as many rows as there are inputs."""
         if word != FORWARD:
-            raise AeeError(EBADPARM, f"Unknown scalar word {word:#010x}: no method has it.")
+            raise AeeError(EBADPARM, f"Unknown scalar word {word:#010x}: it belongs to no method.")
         block, given, weights, output = arguments
         input_len, weights_len, output_len, layers = struct.unpack_from("<IIIi", block)
         if layers < 0 or weights_len < layers * input_len * input_len or output_len != input_len:

@@ -221,7 +221,7 @@ static inline void HAP_power_set_dcvs_v3_init(HAP_power_request_t *request) {
   request->dcvs_v3.set_core_params = request->dcvs_v3.set_bus_params = TRUE;
   request->dcvs_v3.set_dcvs_v3_params = request->dcvs_v3.set_sleep_disable = TRUE;
 }
-/* Accepted, without effect: no bus has a corner here. */
+/* Accepted, without effect: bus corners are not emulated. */
 static inline void HAP_set_dcvs_v3_protected_bus_corners(HAP_power_request_t *request, boolean is_protected) {
   (void)request, (void)is_protected;
 }

@@ -13,9 +13,9 @@ typedef enum {
   HB_DNN_INVALID_MODEL = -6000002,
   /** Too many models are loaded. */
   HB_DNN_MODEL_NUMBER_EXCEED_LIMIT = -6000003,
-  /** The packed model handle is not a live one. */
+  /** Invalid packed model handle: unknown, or already released. */
   HB_DNN_INVALID_PACKED_DNN_HANDLE = -6000004,
-  /** The model handle is not a live one. */
+  /** Invalid model handle: unknown, or already released. */
   HB_DNN_INVALID_DNN_HANDLE = -6000005,
   /** The model file cannot be opened. */
   HB_DNN_CAN_NOT_OPEN_FILE = -6000006,
@@ -27,7 +27,7 @@ typedef enum {
   HB_DNN_TASK_NUM_EXCEED_LIMIT = -6000009,
   /** The chain of small models is too long. */
   HB_DNN_TASK_BATCH_SIZE_EXCEED_LIMIT = -6000010,
-  /** The model task handle is not a live one. */
+  /** Invalid model task handle: unknown, or already released. */
   HB_DNN_INVALID_TASK_HANDLE = -6000011,
   /** The model task failed while it ran. */
   HB_DNN_RUN_TASK_FAILED = -6000012,
@@ -35,9 +35,9 @@ typedef enum {
   HB_DNN_MODEL_IS_RUNNING = -6000013,
   /** The model does not fit this runtime. */
   HB_DNN_INCOMPATIBLE_MODEL = -6000014,
-  /** The DNN calls were made in a wrong order. */
+  /** The DNN calls were made in the wrong order. */
   HB_DNN_API_USE_ERROR = -6000015,
-  /** The DNN runtime is used by processes in a wrong way. */
+  /** Processes use the DNN runtime incorrectly. */
   HB_DNN_MULTI_PROGRESS_USE_ERROR = -6000016,
   /** An argument of the memory call is not valid: a null pointer, a size of 0, or an unknown flag. */
   HB_SYS_INVALID_ARGUMENT = -6000129,
@@ -51,7 +51,7 @@ typedef enum {
   HB_SYS_NOT_RUNNING = -6000133,
   /** The daemon of the board died; start it again and attach again. */
   HB_SYS_BOARD_LOST = -6000134,
-  /** This process is a fork of the one that attached to the board; attach anew in the child. */
+  /** This process is a fork of the one that attached to the board; attach again in the child. */
   HB_SYS_FORKED = -6000135,
   /** The function is declared, but hbrt has no body for it. */
   HB_SYS_NOT_SUPPORTED = -6000136

@@ -33,17 +33,17 @@ typedef enum {
   HB_DSP_TASK_CANCELLED = -6000269,
   /** The core died while it ran the task; other tasks continue. */
   HB_DSP_CORE_LOST = -6000270,
-  /** The op outlived its time limit; its core was restarted. */
+  /** The op exceeded its time limit; its core was restarted. */
   HB_DSP_WATCHDOG = -6000271,
   /** No board is running; start one with 'hbrt start'. */
   HB_DSP_NOT_RUNNING = -6000272,
   /** The daemon of the board died; start it again and attach again. */
   HB_DSP_BOARD_LOST = -6000273,
-  /** This process is a fork of the one that attached to the board; attach anew in the child. */
+  /** This process is a fork of the one that attached to the board; attach again in the child. */
   HB_DSP_FORKED = -6000274,
   /** A TCM bank has no free range of that size. */
   HB_DSP_OUT_OF_TCM = -6000275,
-  /** The request is for the owner of the block or of the task only. */
+  /** Only the owner of the block or task may make this request. */
   HB_DSP_PERMISSION = -6000276,
   /** The relay that carried the task died, or cannot be reached; the board keeps running, and the next call starts or finds a new one. */
   HB_DSP_RELAY_LOST = -6000277,

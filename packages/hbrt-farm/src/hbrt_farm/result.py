@@ -93,7 +93,7 @@ class Result:
 
 
 def digests_of(outputs: Iterable[Any]) -> tuple[str, ...]:
-    """SHA-256 of bytes, or of an array's in C order."""
+    """SHA-256 of bytes, or of an array's bytes in C order."""
     raw = (output if isinstance(output, bytes) else output.tobytes() for output in outputs)
     return tuple(hashlib.sha256(one).hexdigest() for one in raw)
 

@@ -116,7 +116,11 @@ class Domains:
             AeeError: AEE_ECONNREFUSED: the board has no such domain.
         """
         if not self.has(domain):
-            has = "its cores are the domain cdsp" if self._session.link.core_count else "its profile has no DSP core"
+            has = (
+                "its cores belong to the domain cdsp"
+                if self._session.link.core_count
+                else "its profile has no DSP core"
+            )
             name = self._session.link.paths.name
             raise AeeError(Aee.AEE_ECONNREFUSED, f"Board {name} has no {uri.DOMAINS[domain]}: {has}.")
         domains = self._session.profile.process_domains(self._session.link.core_count)

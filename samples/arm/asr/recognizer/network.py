@@ -139,7 +139,7 @@ def load_network(file: Path | None = None) -> Network:
 
 
 def random_network(width: int = 1024, bottleneck: int = 128, layers: int = 12, sounds: int = 20) -> Network:
-    """A network of random weights, for measuring by size only: its outputs are meaningless.
+    """A network of random weights, for timing only: its outputs are meaningless.
 
     Args:
         width: Of a layer; a multiple of 128, like ``bottleneck``.
@@ -163,7 +163,7 @@ def random_network(width: int = 1024, bottleneck: int = 128, layers: int = 12, s
     return Network((1, *[3] * (layers - 1)), weights, sounds, np.zeros(sounds, np.float32), {})
 
 
-def _padded(weights: Floats, is_pair: bool) -> Floats:  # noqa: FBT001 - of this file alone
+def _padded(weights: Floats, is_pair: bool) -> Floats:  # noqa: FBT001 - used only in this file
     """Zero-pad to sizes that are multiples of 128; the rows of each input of a pair separately."""
     rows, columns = weights.shape
     wide = np.pad(weights, ((0, 0), (0, -columns % qm.COLUMNS)))

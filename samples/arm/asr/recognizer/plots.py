@@ -19,7 +19,7 @@ def draw(
     """Draw NAME.png into a directory, as lines or stacked bars; does nothing without a directory or without matplotlib.
 
     Args:
-        directory: Where; "" for no plot.
+        directory: Target directory; "" for no plot.
         name: Of the file, without its extension.
         title: Above the plot.
         x: Label of the axis.

@@ -37,7 +37,7 @@ class Turns(NamedTuple):
 
 
 class TurnsWork:
-    """Call an op with a file on the farm's board and, in turns, on one beside it with another image.
+    """Call an op with a file on the farm's board and, in turns, on a second board with another image.
 
     Args:
         cmd: Its command number.

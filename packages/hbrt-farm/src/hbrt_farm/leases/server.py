@@ -1,4 +1,4 @@
-"""The server of a farm's leases: one thread that takes requests over TCP, and gives each program a board for its life.
+"""The server of a farm's leases: one thread that serves requests over TCP, and leases each program a board.
 
 A connection is a lease: when it ends or its heartbeat stops, a fresh board replaces the old one. The program talks to
 its board through the board's own relay, which admits only that program's key.

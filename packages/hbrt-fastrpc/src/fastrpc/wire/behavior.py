@@ -18,7 +18,7 @@ fastrpc_notif_fn: Any = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c
 
 
 class AsyncDescriptor:
-    """Of fastrpc_async_descriptor: ``fn`` and ``context`` are the fields of ``cb``."""
+    """For fastrpc_async_descriptor: ``fn`` and ``context`` are the fields of ``cb``."""
 
     _anonymous_: ClassVar[Sequence[str]] = ("cb",)
     if TYPE_CHECKING:

@@ -59,7 +59,7 @@ Kind = type[Any] | SequenceOf
 
 
 def is_in_parts(kind: Kind) -> bool:
-    """Whether a value has buffers of its own; otherwise it is in a block in one piece."""
+    """Whether a value has its own buffers; otherwise it is in a block in one piece."""
     return isinstance(kind, SequenceOf) or issubclass(kind, Record)
 
 
