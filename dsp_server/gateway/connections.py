@@ -36,10 +36,10 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 import zmq
-from zmq.utils.monitor import recv_monitor_message
 
 from dsp_server.process.intake import copy_of
 from hbrt.protocol.remote import MAX_FRAME_BYTES, WINDOW_BYTES
+from hbrt.remote.monitor import next_event
 
 Key: TypeAlias = tuple[int, int]  # device and inode of a connection, whatever its descriptor
 _NO_LINGER = struct.pack("=ii", 1, 0)
@@ -242,7 +242,7 @@ class PendingConnections:
         """Record newly accepted connections; if there are more than MAX_SILENT, end the oldest."""
         with contextlib.suppress(zmq.Again):
             while True:
-                self._note(int(recv_monitor_message(self._accepted, _NOBLOCK)["value"]))
+                self._note(next_event(self._accepted, _NOBLOCK)[1])
         for key in list(self._pending)[: max(0, len(self._pending) - MAX_SILENT)]:
             self._check(key, f"it was not admitted, and {MAX_SILENT} newer connections are pending")
 

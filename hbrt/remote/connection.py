@@ -7,7 +7,6 @@ import time
 from typing import Any
 
 import zmq
-from zmq.utils.monitor import recv_monitor_message
 
 from hbrt.board.descriptors import check_free
 from hbrt.board.paths import RemoteBoard
@@ -16,6 +15,7 @@ from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.frames import Message
 from hbrt.protocol.remote import HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS, MAX_FRAME_BYTES, RELAY_SAYS, RemoteFrame, decode
 from hbrt.remote.keys import KeysError, ProgramKeys, default_directory, program_keys
+from hbrt.remote.monitor import next_event
 from hbrt.remote.probe import mechanism
 from hbrt.settings import text
 from hbrt.status import Status
@@ -85,7 +85,7 @@ class RelayConnection:
             left = deadline - time.monotonic()
             ready = dict(poller.poll(int(left * 1000))) if left > 0 else {}
             if self.socket not in ready:
-                event = recv_monitor_message(self.monitor)["event"] if self.monitor in ready else None
+                event = next_event(self.monitor)[0] if self.monitor in ready else None
                 raise RefusedError(*self._why_not_in(event, seconds))
             try:
                 message = decode(self.socket.recv(), RELAY_SAYS)

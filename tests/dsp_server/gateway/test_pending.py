@@ -65,12 +65,12 @@ def test_without_descriptors_they_are_ended_at_a_later_beat(monkeypatch: pytest.
         ours = [server.accept()[0] for _ in theirs]
     accepted = [connection.fileno() for connection in ours]
 
-    def next_accepted(_monitor: object, _flags: int) -> dict[str, int]:
+    def next_accepted(_monitor: object, _flags: int) -> tuple[int, int]:
         if not accepted:
             raise zmq.Again
-        return {"value": accepted.pop(0)}
+        return int(zmq.EVENT_ACCEPTED), accepted.pop(0)
 
-    monkeypatch.setattr(connections, "recv_monitor_message", next_accepted)
+    monkeypatch.setattr(connections, "next_event", next_accepted)
     monkeypatch.setattr(connections, "MAX_SILENT", MOST)
     said: list[str] = []
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
