@@ -112,7 +112,7 @@ TABLE: tuple[Setting, ...] = (
         "seeded:coherent|strict|evicting:SEED",
         "coherent",
         "how cached memory behaves for this client: coherent; strict, where nothing moves without a flush; evicting, "
-        "which also writes lines back by itself, at random by the seed, an integer",
+        "which also writes lines back by itself, at random times from an integer seed",
     ),
     Setting(
         "HBRT_CHECK",
@@ -126,7 +126,7 @@ TABLE: tuple[Setting, ...] = (
         "seeded:strict|relaxed:SEED",
         "strict",
         "when the bytes of an iDMA copy move: strict, at a wait and in order of issue; relaxed, at any time that a "
-        "program must expect, at random by the seed, an integer",
+        "program must expect, chosen at random from an integer seed",
     ),
     Setting(
         "HBRT_SARIF",

@@ -1,7 +1,7 @@
 /* Between the library that images link and the core's runtime in Python: a table of functions filled in by Python.
  *
  * Python and C share one implementation: the functions in the table are dsp_server's runtime, tile manager and iDMA
- * engine; engine.h has what is done without them. dsp_server/c_images/runtime_calls.py has the same table.
+ * engine; engine.h covers the calls that bypass them. dsp_server/c_images/runtime_calls.py has the same table.
  */
 #ifndef HBRT_DSP_RUNTIME_H
 #define HBRT_DSP_RUNTIME_H

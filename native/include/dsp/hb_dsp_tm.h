@@ -1,7 +1,7 @@
 /* The tile manager: tiles in the two banks of TCM.
  *
  * Source: DSP development guide (J5 OE), 10.2.3.3.5, for the calls and the colors' names.
- * Emulator: error values and the colors' numbers. The usable part of a bank is the sample guide's, about 103 KiB.
+ * Emulator: error values and the colors' numbers. The usable size of a bank, about 103 KiB, is from the sample guide.
  */
 #ifndef HB_DSP_TM_H
 #define HB_DSP_TM_H

@@ -210,7 +210,7 @@ void *HAP_utils_create_context(void);
 void HAP_utils_destroy_context(void *context);
 int HAP_power_destroy_client(void *context);
 
-/* Short forms of requests of HAP_power_set_DCVS_v3. */
+/* Shorthands for requests of the type HAP_power_set_DCVS_v3. */
 static inline void HAP_power_set_dcvs_v3_init(HAP_power_request_t *request) {
   memset(request, 0, sizeof *request);
   request->type = HAP_power_set_DCVS_v3;

@@ -73,7 +73,7 @@ static inline const char *get_matmul_type_string(rknn_matmul_type type) {
   return "UNKNOW";
 }
 
-/* C, M by N, is A, M by K, times B, K by N; the chip determines the multiples for K and N. */
+/* C (M by N) = A (M by K) times B (K by N); the chip determines the multiples for K and N. */
 typedef struct {
   int32_t M;
   int32_t K;

@@ -33,7 +33,7 @@ _TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
 def carried(*more: str) -> dict[str, str]:
-    """The settings in this process's environment that apply to a board on any machine, and those with such a prefix."""
+    """The settings in this environment that apply to a board on any machine, and those with these prefixes."""
     return {name: value for name, value in os.environ.items() if name.startswith(("HBRT_", "HB_", *more))}
 
 

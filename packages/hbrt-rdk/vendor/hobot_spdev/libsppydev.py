@@ -148,7 +148,7 @@ class Display:
     def set_word(
         self, x: int, y: int, str: bytes | str, flush: int = 0, color: int = 0xFFFF0000, line_width: int = 1
     ) -> int:
-        """Write a text, given as bytes in GB 2312, like ``set_rect``. Returns 0 or -1."""
+        """Draw text, given as bytes in GB 2312, like ``set_rect``. Returns 0 or -1."""
         return self._display.set_graph_word(x, y, str, 2, flush, color, line_width)
 
     def close(self) -> int:

@@ -296,7 +296,7 @@ def sp_display_draw_rect(obj: int, *how: int) -> int:
 
 @_call
 def sp_display_draw_string(obj: int, x: int, y: int, text: int, *how: int) -> int:
-    """Write a text: layer, flush, color, width."""
+    """Draw text: layer, flush, color, width."""
     return _of(obj, Display).set_graph_word(x, y, ctypes.string_at(text) if text else b"", *how)
 
 

@@ -396,7 +396,7 @@ class Display:
         color: int = 0xFFFF0000,
         line_width: int = 1,
     ) -> int:
-        """Write a text, given as bytes in GB 2312, on a graphics layer, like ``set_graph_rect``. Returns 0 or -1."""
+        """Draw text, given as bytes in GB 2312, on a graphics layer, like ``set_graph_rect``. Returns 0 or -1."""
         words = str.decode("gb2312", "replace") if isinstance(str, bytes) else str
         at, font = (int(x), int(y) + 16 * line_width), cv2.FONT_HERSHEY_SIMPLEX
         width = max(line_width, 1)

@@ -462,7 +462,7 @@ class rknn_custom_op(CStructure):
 
 @structure
 class rknn_matmul_shape(CStructure):
-    """C, M by N, is A, M by K, times B, K by N; the chip determines the multiples for K and N."""
+    """C (M by N) = A (M by K) times B (K by N); the chip determines the multiples for K and N."""
 
     M: int32_t
     K: int32_t

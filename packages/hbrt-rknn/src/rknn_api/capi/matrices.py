@@ -81,7 +81,7 @@ def parts_of(chip: str, dtype: str) -> Parts:
 
 
 class Sizes(NamedTuple):
-    """C of M rows and N columns is A, M by K, times B, K by N."""
+    """C (M rows, N columns) is A (M by K) times B (K by N)."""
 
     m: int
     k: int

@@ -58,7 +58,7 @@ class RknnModel:
         Args:
             container: The file.
             label: Its name in messages.
-            device: Allocates memory for the tensors next to the program's ops.
+            device: Allocates memory for the inputs and outputs of the program's ops.
             is_run: Whether it will be run, not only queried.
             weights_of: The model whose weights it shares.
 

@@ -210,7 +210,7 @@ class _PythonOp:
 
 
 class HostMemory:
-    """Memory of this process for the values next to a program's ops."""
+    """Memory of this process for the inputs and outputs of a program's ops."""
 
     is_usable = True
 

@@ -55,7 +55,7 @@ class GraphRunner:
             label: Its name in messages.
             ops: The program's ops.
             threads: Threads of one run; half of the CPUs if None.
-            device: Allocates memory for the tensors next to the ops.
+            device: Allocates memory for the inputs and outputs of the ops.
             is_on_board: Whether to run it on the NPU cores of this process's board, where possible.
 
         Raises:

@@ -86,7 +86,7 @@ def with_masks(model: ModelProto, mode: str) -> Sparse:
 
     Args:
         model: Not changed.
-        mode: One of MODES; "" only looks.
+        mode: One of MODES; "" masks nothing.
     """
     copy = ModelProto()
     copy.CopyFrom(model)
