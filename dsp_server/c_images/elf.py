@@ -5,7 +5,7 @@ The numbers of machines, types and tags are from the system's ``elf.h``.
 
 from __future__ import annotations
 
-import platform
+import os
 import struct
 from collections.abc import Iterator
 from typing import Final
@@ -75,7 +75,7 @@ def check(raw: bytes, name: str) -> None:
         return
     ident, kind, machine, *_ = _HEADER.unpack_from(raw)
     build = _BUILD.format(name=name)
-    here = platform.machine()
+    here = os.uname().machine
     is_usual = ident[4] == _CLASS_64 and ident[5] == _LITTLE_ENDIAN
     built_for = _MACHINES.get(machine, f"machine {machine}") if is_usual or machine in _MACHINES else "another CPU"
     if built_for != here or not is_usual:
