@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
-from arm_client.arrays import BoardArray, is_on_board
+from arm_client.arrays import BoardArray
 from arm_client.cabi.arguments import short_repr
 from fastrpc.runtime import Span, runtime
 from fastrpc.wire import marshal, uri
@@ -104,38 +104,44 @@ class _Sent:
                 f"{method.name} takes {counted(len(method.given), 'argument')} ({names}), not {len(given)}.",
             )
         arguments = iter(given)
-        for one in method.params:
-            if one.form == marshal.VALUE:
-                if one.is_in:
+        for one, form, is_in, is_out in method.steps:
+            if form == marshal.SEQUENCE:
+                self._sequence(one, next(arguments), is_in=is_in, is_out=is_out)
+            elif form == marshal.VALUE:
+                if is_in:
                     self.values.append(next(arguments))
-                if one.is_out:
+                if is_out:
                     self.results.append(_VALUE)
-            elif one.form == marshal.HANDLE:
+            elif form == marshal.HANDLE:
                 self.handles.append(_handle(one, next(arguments)))
-            elif one.form == marshal.PARTS:
-                value, read = self._part(one, next(arguments))
-                self.values.append(value)
-                if one.is_out:
-                    self.results.append(_Parts(marshal.shares(one)[1] is not None, read))
-            elif one.form == marshal.STRING:
-                length, span = _string(one, next(arguments))
-                self._add(one, length, span, span)
             else:
-                self._add_array(one, next(arguments))
+                self._text_or_parts(one, next(arguments))
 
-    def _add(self, param: marshal.Param, length: int, span: Span, result: Any) -> None:
-        self.values.append(length)
-        if param.is_in:
+    def _sequence(self, param: marshal.Param, given: Any, *, is_in: bool, is_out: bool) -> None:
+        array = _array(param, given, is_out=is_out)
+        span = _span(array)
+        self.values.append(array.size)
+        if is_in:
             self.inputs.append(span)
-        if param.is_out:
+        if is_out:
             self.outputs.append(span)
-            if result is not None:
-                self.results.append(result)
+        if array is not given:
+            self._kept.append(array)
+            if is_out:
+                self.results.append(array)
 
-    def _add_array(self, param: marshal.Param, given: Any) -> None:
-        array = _array(param, given)
-        self._kept.append(array)
-        self._add(param, array.size, _span(array), None if array is given else array)
+    def _text_or_parts(self, param: marshal.Param, given: Any) -> None:
+        if param.form == marshal.PARTS:
+            value, read = self._part(param, given)
+            self.values.append(value)
+            if param.is_out:
+                self.results.append(_Parts(marshal.shares(param)[1] is not None, read))
+            return
+        length, text = _string(param, given)
+        self.values.append(length)
+        (self.inputs if param.is_in else self.outputs).append(text)
+        if param.is_out:
+            self.results.append(text)
 
     def _part(self, param: marshal.Param, given: Any) -> tuple[Any, Read]:
         """Marshal a parameter of PARTS or a part of one: returns its share of the block, and a reader of its result.
@@ -157,7 +163,7 @@ class _Sent:
             length, span = _string(leaf, given)
             made: Any = span
         else:
-            made = _array(leaf, given)
+            made = _array(leaf, given, is_out=leaf.is_out)
             self._kept.append(made)
             length, span = made.size, _span(made)
         (self.inputs if param.is_in else self.outputs).append(span)
@@ -236,10 +242,14 @@ def _string(param: marshal.Param, given: Any) -> tuple[int, Span]:
     return len(raw), raw
 
 
-def _array(param: marshal.Param, given: Any) -> NDArray[Any]:
+def _array(param: marshal.Param, given: Any, *, is_out: bool) -> NDArray[Any]:
     """The elements of a sequence in C order; a new array for a ``rout`` sequence given as a number of elements."""
     kind = marshal.dtype_of(param.kind)
-    if not param.is_out:
+    if isinstance(given, np.ndarray) and given.dtype == kind:
+        flags = given.flags
+        if flags.c_contiguous and (not is_out or flags.writeable):
+            return given
+    if not is_out:
         array = given if isinstance(given, np.ndarray) else _made(param, given, kind)
         if array.dtype != kind:
             raise AeeError(Aee.AEE_EBADPARM, f"{param.name} has elements of {array.dtype}; it takes {_said(param)}.")
@@ -287,8 +297,9 @@ def _said(param: marshal.Param) -> str:
 
 
 def _span(array: NDArray[Any]) -> Span:
-    phy_addr = array.phy_addr if isinstance(array, BoardArray) and is_on_board(array) else 0
-    return array.__array_interface__["data"][0], array.nbytes, phy_addr
+    if isinstance(array, BoardArray) and array.board_buffer is not None and (phy_addr := array.phy_addr) > 0:
+        return 0, array.nbytes, phy_addr
+    return array.__array_interface__["data"][0], array.nbytes, 0
 
 
 def _result(told: Any, answered: Iterator[Any]) -> Any:

@@ -76,6 +76,7 @@ class FastrpcMemory:
         self._blocks = session.blocks
         self._can_import = session.link.can_import
         self.generation = 0  # grows when a range is no longer registered
+        self.changes = 0  # grows then, and when a range is registered
         self.on_removed: Callable[[], None] = lambda: None  # called then
         self._starts: list[int] = []
         self._regions: dict[int, Region] = {}
@@ -121,6 +122,7 @@ class FastrpcMemory:
                 Aee.AEE_EALREADY,
                 f"The {region.size_bytes} bytes at {region.start:#x} overlap memory that is already registered.",
             )
+        self.changes += 1
         self._regions[region.start] = region
         insort(self._starts, region.start)
 
@@ -132,6 +134,7 @@ class FastrpcMemory:
     def _discard_messages(self) -> None:
         """Messages to resend refer to memory that is gone, or have no descriptor table."""
         self.generation += 1
+        self.changes += 1
         self.on_removed()
 
     # -- rpcmem

@@ -12,8 +12,9 @@ from arm_client.session.process import process
 from arm_client.session.session import Session, attached
 from fastrpc.counting import Counts, Statistics, added
 from fastrpc.domains import Domains, Opened
+from fastrpc.invocations import again
 from fastrpc.invocations.errors import error_of
-from fastrpc.invocations.messages import Made, Messages, Span
+from fastrpc.invocations.messages import Back, Made, Messages, Span
 from fastrpc.invocations.ready import Ready, ReadyInvocations
 from fastrpc.memory import FastrpcMemory
 from fastrpc.wire import message, scalars, uri
@@ -44,6 +45,7 @@ class FastrpcRuntime:
         self._counts = Counts()
         self.ready = ReadyInvocations(self.memory, self._counts)
         self._messages = Messages(session, self.memory)
+        self._kept = again.KeptMessages(self.memory)
         self._tasks = session.tasks
         self._handles: dict[int, Opened] = {}
         self.paths: dict[bytes, bytes] = {}  # set by DSPRPC_SET_PATH
@@ -110,6 +112,7 @@ class FastrpcRuntime:
             self._handles.pop(handle, None)
             self.domains.of(opened.domain).handles.discard(handle)
             self.ready.discard_of(opened)
+            self._drop(opened)
             is_last = not self._handles
             is_last_of_domain = not self.domains.of(opened.domain).handles
         try:
@@ -200,7 +203,18 @@ class FastrpcRuntime:
         Raises:
             AeeError: the call failed; its code is what the vendor's call returns.
         """
-        opened, made = self.prepare(handle, word, spans)
+        key = again.key_of(handle, word, spans)
+        kept = self._kept.take(key)
+        if kept is not None and self._can_resend(kept):
+            opened, made = kept.opened, kept.made
+            inputs = word >> 16 & 0xFF
+            again.fill(made, spans, inputs)
+            back = again.back_of(made, spans, inputs)
+        else:
+            if kept is not None:
+                self._messages.release(kept.made.buffer)
+            opened, made = self.prepare(handle, word, spans)
+            back = made.back
         try:
             if made.clean:
                 self._messages.flush(made.clean, HB_SYS_MEM_CACHE_CLEAN)
@@ -211,11 +225,27 @@ class FastrpcRuntime:
             self._release(made.buffer)
             raise
         self._messages.end(made, opened)
-        self.settle(made)
+        self.settle(made, back)
         if same is not None and not made.each.copied_buffers and not made.watched:
             self.ready.remember((handle, word, same), made, opened)
-        else:
+        elif (
+            not self._messages.is_plain
+            or opened is not self._handles.get(handle)
+            or not self._kept.keep(key, made, opened)
+        ):
             self._release(made.buffer)
+
+    def _can_resend(self, kept: again.Kept) -> bool:
+        if not mark[0]:
+            notice()  # a fork's child must not write into a message of its parent
+        if self.session.link.fault or not self._messages.is_plain:
+            return False
+        return self._kept.is_current(kept, self.domains.of(kept.opened.domain).priority)
+
+    def _drop(self, opened: Opened | None = None) -> None:
+        """Release the messages that are kept, or those of one object."""
+        for made in self._kept.dropped(opened):
+            self._messages.release(made.buffer)
 
     def prepare(self, handle: int, word: int, spans: Sequence[Span]) -> tuple[Opened, Made]:
         """Write the message of an invocation. Raises as ``invoke``."""
@@ -268,12 +298,12 @@ class FastrpcRuntime:
         finally:
             self._messages.end(made, opened)
             self._release(made.buffer)
-        self.settle(made)
+        self.settle(made, made.back)
         return 0
 
-    def settle(self, made: Made) -> None:
+    def settle(self, made: Made, back: list[Back]) -> None:
         """After a successful invocation: copy outputs back, and count."""
-        for target, start, size_bytes in made.back:
+        for target, start, size_bytes in back:
             if isinstance(target, bytearray):
                 target[:] = made.buffer.view()[start : start + size_bytes]
             elif isinstance(target, int):
@@ -324,6 +354,7 @@ class FastrpcRuntime:
     def _free_messages(self) -> None:
         """Called when the last handle is closed."""
         self.ready.discard_all()
+        self._drop()
         self._messages.free()
 
 

@@ -254,6 +254,41 @@ def test_threads_share_a_handle(dsp_board: Board) -> None:
     assert runtime().statistics().calls >= 600
 
 
+def test_a_stubs_repeated_call_fills_the_same_message(dsp_board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, w, y = np.ones(5, np.uint8), np.ones(7, np.uint8), np.zeros(3, np.uint8)
+    written: list[object] = []
+    with Calc() as calc, Calc() as other:
+        messages, before = runtime()._messages, fastrpc.statistics()
+        write = messages.write
+
+        def counted(*given: Any) -> Any:
+            written.append(given)
+            return write(*given)
+
+        monkeypatch.setattr(messages, "write", counted)
+
+        def call(one: Calc, value: int, out: Any) -> int:
+            """How many messages have been written then."""
+            x[:] = value
+            one.call(plain.FORWARD, x, w, out, value, 3)
+            assert list(out) == [5 * value + 7 + 3 * value + at for at in range(len(out))]
+            return len(written)
+
+        assert [call(calc, value, y) for value in (1, 2, 3)] == [1, 1, 1]
+        assert [call(calc, 4, y[:2]), call(other, 5, y), call(calc, 6, y)] == [2, 3, 3]
+        memory = fastrpc.rpcmem_alloc(fastrpc.RPCMEM_HEAP_ID_SYSTEM, fastrpc.RPCMEM_DEFAULT_FLAGS, 4096)
+        assert [call(calc, 7, y), call(calc, 8, y)] == [4, 4]  # what was copied might be registered now
+        fastrpc.rpcmem_free(memory)
+        assert [call(calc, 9, y), call(calc, 10, y)] == [5, 5]
+        added = fastrpc.statistics()
+        assert (added.calls - before.calls, added.copied_buffers - before.copied_buffers) == (10, 40)
+        refused = [code_of(calc.call, plain.FAIL, 17) for _ in range(3)]
+        assert refused == [17, 17, 17]
+        assert call(calc, 11, y) == 8  # a message whose call fails is not kept
+    with Calc() as again:
+        assert call(again, 12, y) == 9  # nor one whose handle is closed
+
+
 def test_asynchronous_invocations(dsp_board: Board) -> None:
     told: list[tuple[int, int | None, int]] = []
     has_come = threading.Event()

@@ -469,7 +469,9 @@ def _values(block: marshal.Block, raw: memoryview) -> list[Any]:
 
 def _answer(method: marshal.Method, out: memoryview | None, filled: _Filled, returned: Any) -> None:
     """Write a method's return values and the objects that it filled."""
-    outs = [one for one in method.params if one.is_out and one.form != marshal.SEQUENCE]
+    outs = method.answered
+    if not outs and returned is None:
+        return
     names = [one.name for one in outs if one.form != marshal.PARTS]
     results = () if not names else (returned,) if len(names) == 1 else returned
     if not isinstance(results, tuple) or len(results) != len(names) or (not names and returned is not None):

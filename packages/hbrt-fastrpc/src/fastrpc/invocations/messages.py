@@ -46,6 +46,7 @@ class Made(NamedTuple):
     Attributes:
         buffer: Message and copies.
         task: Arguments of the submission.
+        copies: Its copied arguments.
         back: Its copied outputs.
         clean: Physical ranges of shared inputs.
         invalidate: The blocks of shared outputs.
@@ -57,6 +58,7 @@ class Made(NamedTuple):
 
     buffer: Buffer
     task: tuple[int, ...]
+    copies: list[Copy]
     back: list[Back]
     clean: list[tuple[int, int]]
     invalidate: list[tuple[int, int]]
@@ -111,6 +113,11 @@ class Messages:
                 self._spare.popleft().free()
             except (HbrtError, IndexError):
                 continue  # of a board that is gone, or of another thread
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether no check observes buffers or flushes."""
+        return self._watch is None and not self.needs_flush
 
     @property
     def needs_flush(self) -> bool:
@@ -176,7 +183,7 @@ class Messages:
         task = (FASTRPC_CMD, priority, opened.mask, 0, buffer.phy_addr, size, 0, 0)
         watch = self._watch
         watched = [] if watch is None else watch.watch(buffer, given, numbers, {at for at, *_ in copies})
-        return Made(buffer, task, back, clean, invalidate, each, word >> 24 & LONG_METHOD, watched, {})
+        return Made(buffer, task, copies, back, clean, invalidate, each, word >> 24 & LONG_METHOD, watched, {})
 
 
 def _copy(buffer: Buffer, copies: list[Copy], inputs: int, numbers: list[int]) -> list[Back]:

@@ -197,7 +197,9 @@ class Method:
         self.name = name
         self.number = number
         self.params = params
+        self.steps = tuple((one, one.form, one.is_in, one.is_out) for one in params)  # for the loop of each call
         self.given = tuple(one for one in params if one.form != VALUE or one.is_in)  # what a caller passes
+        self.answered = tuple(one for one in params if one.is_out and one.form != SEQUENCE)
         self.is_long = number >= LONG_METHOD
         self.has_parts = any(one.form == PARTS for one in params)
         both = [shares(one) for one in params]
