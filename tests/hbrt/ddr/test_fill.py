@@ -24,7 +24,7 @@ def test_anything_else_is_refused_or_the_default(monkeypatch: pytest.MonkeyPatch
     if not value:
         assert new_memory() is None
         return
-    with pytest.raises(settings.BadSettingError, match="write zeros, pattern or random:SEED"):
+    with pytest.raises(settings.BadSettingError, match="must be zeros, pattern or random:SEED"):
         settings.check()
 
 
