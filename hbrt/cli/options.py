@@ -212,7 +212,7 @@ def _for_what_it_starts(name: str) -> Callable[[click.Context, click.Parameter, 
             with settings.set_to(name, value):
                 settings.check(name)
         except settings.BadSettingError as error:
-            raise click.BadParameter(str(error).replace(name, "it", 1), param=param) from None
+            raise click.BadParameter(str(error).removeprefix(f"Invalid {name} "), param=param) from None
         os.environ[name] = value
 
     return set_it

@@ -90,8 +90,8 @@ def read_in_loop(frame: FrameType) -> Iterator[Read]:
     for at, one in enumerate(code):
         if not jump.argval <= one.offset <= jump.offset:
             continue
-        if one.opname == "BINARY_SUBSCR" or (one.opname == "BINARY_OP" and one.argrepr == "[]"):
-            index, before = _index(names, code, at - 1)
+        if one.opname in {"BINARY_SUBSCR", "BINARY_SLICE"} or (one.opname == "BINARY_OP" and one.argrepr == "[]"):
+            index, before = (_slice if one.opname == "BINARY_SLICE" else _index)(names, code, at - 1)
             if index is not _NOTHING and (container := _written(names, code, before)) is not None:
                 yield Read(container, index)
         elif one.opname in _ATTRIBUTE and (container := _written(names, code, at - 1)) is not None:
@@ -99,7 +99,13 @@ def read_in_loop(frame: FrameType) -> Iterator[Read]:
 
 
 def _instructions(code: CodeType) -> Code:
-    return [one for one in dis.get_instructions(code) if one.opname not in {"NOP", "EXTENDED_ARG", "PUSH_NULL"}]
+    found = []
+    for one in dis.get_instructions(code):
+        if one.opname.startswith("LOAD_FAST") and isinstance(one.argval, tuple):  # from 3.13 on: two variables at once
+            found += [one._replace(opname="LOAD_FAST", argval=name) for name in one.argval]
+        elif one.opname not in {"NOP", "EXTENDED_ARG", "PUSH_NULL"}:
+            found.append(one)
+    return found
 
 
 def _line(one: dis.Instruction) -> int:
@@ -118,7 +124,7 @@ def _written(names: Names, code: Code, at: int) -> Named | None:
         at -= 1
     if at < 0 or not code[at].opname.startswith(_NAMED):
         return None
-    name = code[at].argval[-1] if isinstance(code[at].argval, tuple) else code[at].argval
+    name = code[at].argval
     value = names.get(name, _NOTHING)
     for attribute in path:
         # Only through the dictionary: a property or a __getattr__ would run program code.
@@ -135,13 +141,18 @@ def _index(names: Names, code: Code, at: int) -> tuple[Any, int]:
     if one.opname in {"LOAD_CONST", "LOAD_SMALL_INT"}:
         return one.argval, at - 1
     if one.opname == "BUILD_SLICE" and one.arg == 2:  # both ends, no step
-        end, at = _index(names, code, at - 1)
-        begin, at = _index(names, code, at)
-        return (_NOTHING if _NOTHING in (begin, end) else slice(begin, end)), at
-    if one.opname.startswith(_NAMED) and not isinstance(one.argval, tuple):
+        return _slice(names, code, at - 1)
+    if one.opname.startswith(_NAMED):
         value = names.get(one.argval, _NOTHING)
         return (value if isinstance(value, int) else _NOTHING), at - 1
     return _NOTHING, at
+
+
+def _slice(names: Names, code: Code, at: int) -> tuple[Any, int]:
+    """Return the slice whose two ends are on the stack after an instruction; otherwise like ``_index``."""
+    end, at = _index(names, code, at)
+    begin, at = _index(names, code, at)
+    return (_NOTHING if _NOTHING in (begin, end) else slice(begin, end)), at
 
 
 def _lock(found: Named | None) -> Named | None:

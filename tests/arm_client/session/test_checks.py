@@ -52,7 +52,7 @@ def test_program_under_hbrt_run_has_its_own_arguments_and_options(tmp_path: Path
     ("option", "value", "said"),
     [
         ("--check", "dam", "Invalid checks 'dam': expected at least one of memory, coherence"),
-        ("--dma-order", "relaxed:x", "it is 'relaxed:x'; write strict or relaxed:SEED, as in relaxed:7."),
+        ("--dma-order", "relaxed:x", "'--dma-order': 'relaxed:x': must be strict or relaxed:SEED, as in relaxed:7."),
     ],
 )
 def test_a_value_that_a_check_cannot_have_is_refused_by_the_verb(
