@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
+from os.path import commonpath
 from pathlib import Path
 
 from hbrt.native.files import include_dir, include_folders, library
@@ -111,13 +112,13 @@ def scan(root: Path) -> Found:
 
 
 def nearest_first(folders: Iterable[str], unit: str) -> list[str]:
-    """Sort folders of a tree by their distance from a unit, so that of two headers of a name it includes its own."""
-    parts = Path(unit).parts
+    """Sort folders of a tree by their distance from a unit, so that of two headers of a name it includes its own.
 
-    def distance(name: str) -> tuple[int, str]:
-        own = Path(name).parts
-        shared = sum(one == other for one, other in zip(own, parts, strict=False))
-        return len(own) - 2 * shared, name
+    Those in the folder of the unit come first, then those in the folder above it, and so on up to the root.
+    """
+
+    def distance(name: str) -> tuple[int, int, str]:
+        return -len(commonpath([name, unit])), name.count("/"), name
 
     return sorted(folders, key=distance)
 

@@ -194,7 +194,7 @@ def test_units_are_compiled_with_what_cmake_defines_and_the_nearest_headers(
     for name, text in {
         "one/src/main.c": '#include "kind.h"\n#include "base/part.h"\n#include "other.h"\n'
         "int main(void) { return ONE + TWO + KIND + PART - OTHER; }\n",
-        "one/inc/kind.h": "#ifdef ONE\n#define KIND 1\n#endif\n",
+        "one/parts/kind/inc/kind.h": "#ifdef ONE\n#define KIND 1\n#endif\n",
         "one/lib/base/part.h": "#define PART 1\n",
         "one/CMakeLists.txt": "add_definitions(-DONE=1 -fno-rtti)\ntarget_compile_definitions(main PRIVATE TWO=2)\n"
         "if(ANDROID)\n  add_definitions(-DTHREE)\nendif()\n# add_definitions(-DFOUR)\n",
