@@ -1,10 +1,11 @@
 """Builds and runs public programs as they are, and writes what came of each into docs/compatibility.md.
 
-    python -m tools.compatibility MIRROR [--vendor NAME] [--repository OWNER/NAME ...]
+    python -m tools.compatibility MIRROR [--list FILE] [--vendor NAME] [--repository OWNER/NAME ...]
 
 MIRROR holds clones as OWNER/NAME or OWNER+NAME/repo; compatibility.toml beside this file says which programs, of which
-commits. Nothing of a repository is kept. With --repository the rows of others stay as they are. Other headers and
-libraries are found by CPATH, LIBRARY_PATH, LD_LIBRARY_PATH and PYTHONPATH, which the caller sets.
+commits. Nothing of a repository is kept. Rows of programs that are not tried stay as they are; --list tries those of
+another such file, kept outside this repository. Other headers and libraries are found by CPATH, LIBRARY_PATH,
+LD_LIBRARY_PATH and PYTHONPATH, which the caller sets.
 """
 
 from __future__ import annotations
@@ -225,7 +226,10 @@ def run(folder: Path, program: dict[str, Any], repository: dict[str, Any]) -> st
 
 
 def _last_line(text: str) -> str:
-    return next((line for line in reversed(text.splitlines()) if line.strip()), "")
+    """The last line, or, where a program took the None of a refused call for a result, what the call said."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    refused = [line for line in lines if line.lstrip().startswith("E ")]
+    return refused[-1] if refused and "NoneType" in lines[-1] else (lines or [""])[-1]
 
 
 def prepare(folder: Path, cwd: Path, program: dict[str, Any]) -> None:
@@ -353,11 +357,12 @@ def clone_of(mirror: Path, name: str) -> Path:
     return flat if flat.is_dir() else mirror / name
 
 
-def kept(page: str, vendor: str, names: list[str]) -> list[Result]:
-    """A vendor's rows of a page, but for those of the named repositories."""
+def kept(page: str, vendor: str, tried: list[Result]) -> list[Result]:
+    """A vendor's rows of a page, but for those of the programs that were tried again."""
     section = page.partition(f"## {vendor}\n")[2].partition("\n## ")[0]
     rows = [row[2:-2].split(" | ") for row in section.splitlines() if row.startswith("| ")]
-    rows = [row for row in rows if "/" in row[0] and row[0] not in names]
+    again = {(row.repository, row.path) for row in tried}
+    rows = [row for row in rows if "/" in row[0] and (row[0], row[1]) not in again]
     return [Result(vendor, *row[:4]) for row in rows]
 
 
@@ -425,14 +430,18 @@ def main() -> None:
     """Read the list, try the programs, write the page."""
     parser = argparse.ArgumentParser(description="Build and run public programs as they are.")
     parser.add_argument("mirror", type=Path, metavar="MIRROR", help="folder with clones as OWNER/NAME")
+    parser.add_argument("--list", type=Path, metavar="FILE", help="another list, with the repositories to try")
     parser.add_argument("--vendor", help="only programs for this vendor's boards")
     parser.add_argument("--repository", action="append", metavar="OWNER/NAME", help="only this one; may be repeated")
     given = parser.parse_args()
     listed = tomllib.loads(LIST.read_text(encoding="utf-8"))
     repositories = listed["repository"]
+    if given.list:
+        repositories = tomllib.loads(given.list.read_text(encoding="utf-8"))["repository"]
+        listed["repository"] += repositories
     programs = [
         (one["name"], one["commit"][:10], path)
-        for one in repositories
+        for one in listed["repository"]
         for path in (*one.get("check_idl", ()), *one.get("build", ()), *(run["path"] for run in one.get("run", ())))
     ]
     places = {program: at for at, program in reversed(list(enumerate(programs)))}
@@ -441,7 +450,7 @@ def main() -> None:
     for vendor in sorted({one["vendor"] for one in repositories}):
         rows = list(results(given.mirror, [one for one in repositories if one["vendor"] == vendor]))
         page = PAGE.read_text(encoding="utf-8")
-        rows = [*(kept(page, vendor, names) if given.repository else []), *rows]
+        rows = [*kept(page, vendor, rows), *rows]
         rows.sort(key=lambda row: places.get((row.repository, row.commit[:10], row.path), len(places)))
         PAGE.write_text(write(page, vendor, rows, listed), encoding="utf-8")
         sys.stdout.write(f"{vendor}\n{table(rows, listed).partition(HEAD)[0]}")
