@@ -85,7 +85,9 @@ def hexagon_flags(version: int = VERSION) -> tuple[tuple[str, ...], tuple[str, .
     units += ["hvx-qfloat", "hvx-ieee-fp"] if version >= _QFLOAT_FROM else []
     features = [word for one in units for word in ("-Xclang", "-target-feature", "-Xclang", f"+{one}")]
     vectors = (*features, "-fno-vectorize", "-fno-slp-vectorize")
-    compile_flags = ("-O2", *vectors, "-ffp-contract=off", "-fno-sanitize=all", "-pthread", "-Wno-psabi")
+    # In the vendor's C library NULL is 0, which programs assign to numbers.
+    warnings = ("-Wno-psabi", "-Wno-error=int-conversion")
+    compile_flags = ("-O2", *vectors, "-ffp-contract=off", "-fno-sanitize=all", "-pthread", *warnings)
     found_by = [f"-iquote{source_dir(one)}" for one in ("dsp", "mailbox")]
     link = ["-static", "-x", "c", *found_by, *sources, "-x", "none", "-lm"]
     over_libc = f"-I{include_dir('hexagon')}"  # an -isystem folder is searched after the C library's

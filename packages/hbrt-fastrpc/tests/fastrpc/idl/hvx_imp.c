@@ -14,7 +14,12 @@
 #include <string.h>
 #include <time.h>
 
-int hvx_open(const char *uri, remote_handle64 *h) { return *h = 1, uri ? 0 : AEE_EBADPARM; }
+__attribute__((unused)) static void multiply(void) { Q6_mxclracc_hf(); } /* called nowhere, so not compiled */
+static uint64_t none = 1;
+int hvx_open(const char *uri, remote_handle64 *h) {
+  none = NULL; /* a number for the vendor's compiler */
+  return *h = 1, uri && !none ? 0 : AEE_EBADPARM;
+}
 int hvx_close(remote_handle64 h) { return h == 1 ? 0 : AEE_EINVHANDLE; }
 
 int hvx_add(remote_handle64 h, const uint8_t *a, int aLen, const uint8_t *b, int bLen, uint8_t *sums, int sumsLen, uint32_t *dot) {
