@@ -86,9 +86,9 @@ class TensorBuffer:
         """Write values into the tensor; padding is left unchanged.
 
         Args:
-            values: Stored values of `dtype` in the valid shape; dimensions of 1 may be omitted. A picture is passed as
-                bytes in any shape: Y, or Y and then UV, with rows of W bytes or of the aligned W; RGB, BGR and YUV444
-                in the tensor's layout.
+            values: Stored values of `dtype` in the valid shape, or all of them in one row; dimensions of 1 may be
+                omitted. A picture is passed as bytes in any shape: Y, or Y and then UV, with rows of W bytes or of the
+                aligned W; RGB, BGR and YUV444 in the tensor's layout.
 
         Raises:
             ModelError: INVALID_ARGUMENT: wrong type, shape or number of bytes.
@@ -101,7 +101,7 @@ class TensorBuffer:
             return
         if array.shape != self.valid_shape:
             wanted = [one for one in self.valid_shape if one != 1]
-            if [one for one in array.shape if one != 1] != wanted:
+            if [one for one in array.shape if one != 1] not in (wanted, [math.prod(wanted)]):
                 raise bad_argument(
                     f"{self.spec.name!r} has the shape {list(self.valid_shape)}, not {list(array.shape)}."
                 )

@@ -181,7 +181,8 @@ class Model:
 
         Args:
             inputs: An array for a model with one input, else a list or tuple of arrays in the order of ``inputs``, with
-                the tensor's dtype and shape (dimensions of 1 may be omitted); pictures as bytes (NV12: Y, then UV).
+                the tensor's dtype and shape (dimensions of 1 may be omitted, or all values be in one row); pictures as
+                bytes (NV12: Y, then UV).
             core_id: 0 any core, 1 core 0, 2 core 1.
             priority: 0..255, larger first.
             timeout_ms: Time limit in milliseconds; 0 for none.

@@ -301,11 +301,11 @@ def test_latency_is_measured(dsp_board: Board) -> None:
     assert model.estimate_latency > 0
 
 
-def test_one_image_needs_no_batch(dsp_board: Board) -> None:
+def test_one_image_needs_no_batch_and_no_shape(dsp_board: Board) -> None:
     (model,) = dnn.load(DIGITS / "digits_float.onnx")
     image = np.random.default_rng(1).random((1, 1, 8, 8), np.float32)
     wanted = model.forward(image)[0].buffer
-    for given in (image[0], image[0, 0]):
+    for given in (image[0], image[0, 0], image.ravel()):
         np.testing.assert_array_equal(model.forward(given)[0].buffer, wanted)
 
 
