@@ -40,6 +40,8 @@ def test_a_bin_takes_packed_pictures_and_an_hbm_two_planes(dsp_board: Board, fil
     np.testing.assert_array_equal(both["one"]["scores"], both["two"]["scores"])
     alone = runtime.run(planes, model_name="two", priority={"two": 9}, bpu_cores={"two": [0]})
     np.testing.assert_array_equal(alone["two"]["scores"], both["one"]["scores"])
+    of_s600 = runtime.run(planes, model_name="two", bpu_cores={"two": [0, 1, 2, 3]})
+    np.testing.assert_array_equal(of_s600["two"]["scores"], both["one"]["scores"])
     assert runtime.run(PICTURE, "one").keys() == {"one"}
 
 

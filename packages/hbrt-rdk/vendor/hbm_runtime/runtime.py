@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arm_client.dnn import Model, load
+from arm_client.dnn.cores.bpu import CORE_COUNT
 from hbm_runtime.inputs import Shown, fed, shown_inputs, shown_outputs
 from hbm_runtime.types import QuantParams, SchedParam, hbDNNDataType
 
@@ -203,7 +204,7 @@ class HB_HBMRuntime:
 
     def _one(self, name: str, arrays: list[NDArray[Any]], how: SchedParam) -> dict[str, NDArray[Any]]:
         model = self._models[name]
-        mask = 0 if _ANY in how.bpu_cores else sum(1 << core for core in set(how.bpu_cores))
+        mask = 0 if _ANY in how.bpu_cores else sum({1 << core % CORE_COUNT for core in how.bpu_cores})
         feeds = fed(model, arrays, has_planes=self._planes[name])
         outputs = model.forward(feeds, core_id=mask, priority=how.priority, custom_id=how.customId)
         return {output.name: output.buffer for output in outputs}

@@ -112,6 +112,7 @@ class IONArray:
         shape: Sizes, with a type.
         cached: Accessed through the CPU's cache.
         defer: Allocate memory only when ``allocate`` or ``numpy`` is called.
+        byte_size: Size of that memory in bytes, if larger than the array: of earlier versions.
     """
 
     def __init__(
@@ -120,9 +121,11 @@ class IONArray:
         shape: Sequence[int] = (),
         cached: bool = True,  # noqa: FBT001, FBT002 - the binding's signature
         defer: bool = False,  # noqa: FBT001, FBT002
+        *,
+        byte_size: int = 0,
     ) -> None:
         given = kind if isinstance(kind, IONArrayDesc) else IONArrayDesc(np.dtype(kind), [int(size) for size in shape])
-        self.desc, self.byte_offset, self._cached = given, 0, cached
+        self.desc, self.byte_offset, self._cached, self._byte_size = given, 0, cached, byte_size
         self.memory: IONMemory | None = None
         if not defer:
             self.allocate(cached)
@@ -144,7 +147,7 @@ class IONArray:
 
     def allocate(self, cached: bool = True) -> None:  # noqa: FBT001, FBT002
         """Allocate memory."""
-        self.memory = IONMemory(max(self.desc.nbytes(), 1), cached)
+        self.memory = IONMemory(max(self.desc.nbytes(), self._byte_size, 1), cached)
 
     @property
     def is_allocated(self) -> bool:

@@ -76,6 +76,8 @@ class CauchyKesai:
     def start(self, *given: Any, task_id: int = 0) -> None:
         """Begin a task: ``start(inputs, task_id)``, or ``start(task_id)`` on the contents of ``inputs[task_id]``.
 
+        Empty ``inputs`` also stand for those contents.
+
         Raises:
             ValueError: an array does not fit. RuntimeError: the task is already running.
         """
@@ -83,6 +85,22 @@ class CauchyKesai:
             self._started(None, int(given[0]))
         else:
             self._started(given[0] if given else None, int(given[1]) if len(given) > 1 else task_id)
+
+    def safe_start(self, *given: Any, task_id: int = 0) -> None:
+        """As ``start``, which always checks the arrays: the name of earlier versions."""
+        self.start(*given, task_id=task_id)
+
+    def set_inputs(self, arrays: Sequence[IONArray], n_task: int = 0) -> None:
+        """Put arrays in a slot, whose tasks then read them: as setting ``inputs[n_task]``, of earlier versions.
+
+        Raises:
+            ValueError: an array does not fit.
+        """
+        self.inputs[self._slot(n_task)] = _fitting(arrays, self.input_descs)
+
+    def set_outputs(self, arrays: Sequence[IONArray], n_task: int = 0) -> None:
+        """As ``set_inputs``, for what tasks write."""
+        self.outputs[self._slot(n_task)] = _fitting(arrays, self.output_descs)
 
     def wait_done(self, task_id: int = 0, timeout_ms: int = 0) -> None:
         """Wait for a task: outputs are in ``outputs[task_id]``.
@@ -106,8 +124,8 @@ class CauchyKesai:
         return running is not None and not running.done()
 
     def set_scheduling_params(self, bpu_cores: Sequence[int], priority: int = 0, task_id: int = 0) -> None:
-        """Set where a slot's tasks run, [-1] for any core, and their priority (0 to 255)."""
-        self._cores[self._slot(task_id)] = list(bpu_cores)
+        """Set where a slot's tasks run, [-1] or [] for any core, and their priority (0 to 255)."""
+        self._cores[self._slot(task_id)] = list(bpu_cores) or [_ANY]
         self._priorities[task_id] = priority
 
     def scheduled_cores(self, task_id: int = 0) -> list[int]:
@@ -196,7 +214,7 @@ class CauchyKesai:
         if self.is_busy(task_id):
             raise RuntimeError(f"The task {task_id} is still running: wait for it.")
         slot = self.inputs[task_id]
-        if inputs is not None:
+        if inputs is not None and len(inputs):
             if len(inputs) != len(slot):
                 raise ValueError(f"{self._name} has {len(slot)} inputs, not {len(inputs)}.")
             for one, values in zip(slot, inputs, strict=True):
@@ -217,6 +235,13 @@ class CauchyKesai:
 
 def _fits(ion: IONArray, descs: list[IONArrayDesc], idx: int) -> bool:
     return 0 <= idx < len(descs) and ion.dtype == descs[idx].dtype and list(ion.shape) == list(descs[idx].shape)
+
+
+def _fitting(arrays: Sequence[IONArray], descs: list[IONArrayDesc]) -> list[IONArray]:
+    wrong = [desc.name for at, desc in enumerate(descs) if not (at < len(arrays) and _fits(arrays[at], descs, at))]
+    if wrong or len(arrays) != len(descs):
+        raise ValueError(f"The arrays must have the types and shapes of {', '.join(one.name for one in descs)}.")
+    return list(arrays)
 
 
 def _shown(index: int, desc: IONArrayDesc) -> dict[str, Any]:
