@@ -45,3 +45,20 @@ def test_numbers_are_taken_in_any_shape_of_as_many(
         infer.read_input(np.zeros(4, np.int64), 0)
     with pytest.raises(ValueError, match="Input 2 is out of range"):
         infer.read_input(np.zeros(4, np.float32), 2)
+
+
+def test_quantized_outputs_are_stored_numbers_and_scales(dsp_board: Board, tmp_path: Path) -> None:
+    quantized = {"shape": [1, 2, 3], "type": "s32", "scale": 0.5, "ramp": [0, 5]}
+    write_model(tmp_path / "net.bin", [{"shape": [1, 4]}], [quantized, {"shape": [1, 3]}])
+    infer = bpu_infer_lib.Infer()
+    infer.load_model(str(tmp_path / "net.bin"))
+    infer.read_numpy_arr_float32(np.zeros(4), 0)
+    infer.forward()
+    stored = infer.get_infer_res_np_int32(0)
+    assert (stored.dtype, stored.tolist()) == (np.int32, [0, 1, 2, 3, 4, 5])
+    assert infer.get_output_scale(0).scaleData.tolist() == [0.5, 0.5, 0.5]
+    assert (len(infer.get_output_scale(1).scaleData), infer.get_output_scale(1).scaleLen) == (0, 0)
+    np.testing.assert_array_equal(infer.get_infer_res_np_float32(0, 2), [0, 0.5])
+    for refused in (infer.get_output_scale, infer.get_infer_res_np_int32):
+        with pytest.raises(ValueError, match="Output 2 is out of range"):
+            refused(2)

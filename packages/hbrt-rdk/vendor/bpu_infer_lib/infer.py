@@ -138,10 +138,25 @@ class Infer:
         Raises:
             ValueError: the index is out of range, or the model has not been run.
         """
-        if not 0 <= index < len(self._results):
-            raise ValueError(f"Output {index} is out of range: the model has {len(self.outputs)} outputs.")
-        row = self._results[index].dequantize().astype(np.float32).reshape(-1)
+        row = self._result(index).dequantize().astype(np.float32).reshape(-1)
         return row if size is None else row[:size]
+
+    def get_infer_res_np_int32(self, index: int, size: int | None = None) -> NDArray[np.int32]:
+        """As ``get_infer_res_np_float32``, of the stored numbers, which ``get_output_scale`` makes real ones."""
+        row = self._result(index).buffer.astype(np.int32).reshape(-1)
+        return row if size is None else row[:size]
+
+    def get_output_scale(self, index: int) -> SimpleNamespace:
+        """How an output is quantized: ``scaleData`` and ``zeroPointData``, empty for real numbers, and their lengths.
+
+        Raises:
+            ValueError: the index is out of range.
+        """
+        if self._model is None or not 0 <= index < len(self.outputs):
+            raise ValueError(f"Output {index} is out of range: the model has {len(self.outputs)} outputs.")
+        told = self._model.outputs[index].properties
+        scales, zeros = told.scale_data, told.zero_point_data
+        return SimpleNamespace(scaleLen=len(scales), scaleData=scales, zeroPointLen=len(zeros), zeroPointData=zeros)
 
     def get_infer_res(self, index: int, size: int | None = None) -> NDArray[np.float32]:
         """Like ``get_infer_res_np_float32``."""
@@ -153,6 +168,11 @@ class Infer:
         if not 0 <= index < len(self._model.inputs):
             raise ValueError(f"Input {index} is out of range: the model has {len(self._model.inputs)} inputs.")
         return self._model.inputs[index]
+
+    def _result(self, index: int) -> Tensor:
+        if not 0 <= index < len(self._results):
+            raise ValueError(f"Output {index} is out of range: the model has {len(self._results)} results.")
+        return self._results[index]
 
     def _show(self, text: str) -> None:
         if self._debug:
