@@ -1,5 +1,7 @@
 """Builds and runs public programs as they are, and writes what came of each into docs/compatibility.md.
 
+The first model runs of each program are recorded (witness/sitecustomize.py) and compared with onnxruntime's.
+
     python -m tools.compatibility MIRROR [--list FILE] [--vendor NAME] [--repository OWNER/NAME ...]
 
 MIRROR holds clones as OWNER/NAME or OWNER+NAME/repo; compatibility.toml beside this file says which programs, of which
@@ -11,6 +13,7 @@ LD_LIBRARY_PATH and PYTHONPATH, which the caller sets.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -18,10 +21,12 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +34,8 @@ from typing import Any
 import cv2
 import numpy as np
 import onnx
+import onnxruntime
+from numpy.typing import NDArray
 from onnx import helper
 
 from hbrt.port.scan import nearest_first
@@ -38,15 +45,20 @@ from tools.stand_in import write_model
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "compatibility.md"
 LIST = Path(__file__).with_suffix(".toml")
+WITNESS = Path(__file__).parent / "witness"
+RUNS = "hbrt_runs"
+PYTHON = (".py", ".ipynb")
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 MAX_BYTES = 4_000_000
 TIMEOUT_S = 120.0
+INTERRUPTED_S = 30.0
 _HBRT = [sys.executable, "-m", "hbrt"]
 _CC = [*_HBRT, "cc", "-w"]
 _STRICT = ["-c", "-Wall", "-Wextra", "-Werror"]
 LINK_TIMEOUT_S = 600.0  # the first program as Hexagon code has the compiler build its C library
-HEAD = "| repository | path | commit | result | why not |\n|---|---|---|---|---|\n"
+HEAD = "| repository | path | commit | result | values | why not |\n|---|---|---|---|---|---|\n"
 _OPEN = "hbrt or the stand-in"
+_at_absolute_paths = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -59,6 +71,7 @@ class Result:
         path: Of the program, in the repository.
         commit: What was checked out.
         text: "builds", "runs", or the reason why it does not.
+        values: How many of its recorded model runs gave what onnxruntime gives; "" without such runs.
     """
 
     vendor: str
@@ -66,6 +79,7 @@ class Result:
     path: str
     commit: str
     text: str
+    values: str = ""
 
     @property
     def is_good(self) -> bool:
@@ -168,30 +182,64 @@ def first_error(text: str) -> str:
     return _cell((errors or text.splitlines() or ["no error was printed"])[0].rpartition("error: ")[2])
 
 
-def run_any(folder: Path, program: dict[str, Any], repository: dict[str, Any]) -> str:
-    """Run one program, in its own copy of the folder: with an image, as Hexagon code, or as ``run`` does."""
+def run_any(folder: Path, program: dict[str, Any], repository: dict[str, Any]) -> tuple[str, str]:
+    """Run one program, in its own copy of the folder: with an image, as Hexagon code, or as ``run`` does.
+
+    Returns:
+        As ``run`` and as ``compared``.
+    """
     with tempfile.TemporaryDirectory() as made:
         own = shutil.copytree(folder, Path(made), symlinks=True, dirs_exist_ok=True)
         if "image" in program or "--dsp" in program.get("flags", ()):
-            return run_fastrpc(own, program)
-        return run(own, program, repository)
+            return run_fastrpc(own, program), ""
+        with absolute_files(program):
+            text = run(own, program, repository)
+            return text, compared(own, program) if text == "runs" else ""
+
+
+@contextmanager
+def absolute_files(program: dict[str, Any]) -> Iterator[None]:
+    """Remove afterwards what is made at a program's absolute paths; only one program has any at a time.
+
+    Raises:
+        FileExistsError: this machine has such a file.
+    """
+    kinds = ("pictures", "texts", "copies", "arrays")
+    models = [Path(model["file"]) for model in program.get("models", ())]
+    files = [*models, *(file.with_suffix(".yaml") for file in models)]
+    files += [Path(name) for kind in kinds for name in program.get(kind, ())]
+    files = [file for file in files if file.is_absolute()]
+    with _at_absolute_paths if files else nullcontext():
+        taken = [file for file in files if file.exists()]
+        if taken:
+            raise FileExistsError(f"{taken[0]} already exists. Run this on a machine without it.")
+        new = {next(one for one in (*reversed(file.parents), file) if not one.exists()) for file in files}
+        try:
+            yield
+        finally:
+            for one in new:
+                shutil.rmtree(one) if one.is_dir() else one.unlink(missing_ok=True)
 
 
 def run(folder: Path, program: dict[str, Any], repository: dict[str, Any]) -> str:
     """Run one program on stand-ins of its models; "runs", or the last line that it printed.
 
     What it ``prints`` shows that it got to its end, where its exit code does not. One that never ends is interrupted
-    after ``interrupt_s`` seconds, as by Ctrl-C, and runs when it had not failed until then.
+    after ``interrupt_s`` seconds, as by Ctrl-C, and again if it goes on; it runs when it had not failed until then.
     """
     cwd = folder / program.get("cwd", Path(program["path"]).parent)
     prepare(folder, cwd, program)
-    command = [sys.executable, str(folder / program["path"])]
-    if not program["path"].endswith(".py"):
+    command = [sys.executable, str(code_of(folder / program["path"]))]
+    if not program["path"].endswith(PYTHON):
         command = [str(cwd / "hbrt_program")]
         wrong = link(folder, command[0], program, flags(folder, program["path"], repository))
         if wrong:
             return wrong
-    environment = {**os.environ, "MPLBACKEND": "Agg", "QT_QPA_PLATFORM": "offscreen", **program.get("environment", {})}
+    runs = folder / RUNS
+    runs.mkdir()
+    environment = {**os.environ, "MPLBACKEND": "Agg", "QT_QPA_PLATFORM": "offscreen", "WITNESSED_RUNS": str(runs)}
+    environment["PYTHONPATH"] = os.pathsep.join([str(WITNESS), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment |= program.get("environment", {})
     limit = program.get("interrupt_s", TIMEOUT_S)
     with subprocess.Popen(
         [*command, *program.get("arguments", ())],
@@ -205,24 +253,65 @@ def run(folder: Path, program: dict[str, Any], repository: dict[str, Any]) -> st
     ) as process:
         try:
             output, errors = process.communicate(timeout=limit)
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired as expired:
             if "interrupt_s" not in program:
                 process.kill()
                 return f"did not end within {TIMEOUT_S:.0f} s"
-            process.send_signal(signal.SIGINT)
-            try:
-                output, errors = process.communicate(timeout=TIMEOUT_S)
-            except subprocess.TimeoutExpired:
+            for _ in range(2):
+                process.send_signal(signal.SIGINT)
+                with suppress(subprocess.TimeoutExpired):
+                    output, errors = process.communicate(timeout=INTERRUPTED_S)
+                    break
+            else:
                 process.kill()
                 return "did not end when interrupted"
-            last = _last_line(errors)
-            is_good = "Traceback" not in errors or last.startswith("KeyboardInterrupt")
-            return "runs" if is_good and program.get("prints", "") in output else _cell(last)
+            is_good = b"Traceback" not in (expired.stderr or b"") and program.get("prints", "") in output
+            return "runs" if is_good else _cell(_last_line(errors))
     if process.returncode < 0:
         return f"ended by signal {-process.returncode}"
     if process.returncode or program.get("prints", "") not in output:
         return _cell(_last_line(errors) or f"exit code {process.returncode}")
     return "runs"
+
+
+def code_of(file: Path) -> Path:
+    """The file itself, or the code of a notebook, without its shell commands, in a file beside it."""
+    if file.suffix != ".ipynb":
+        return file
+    cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    code = Path(f"{file}.py")
+    code.write_text(re.sub(r"^[!%](.*\\\n)*.*", "", text, flags=re.MULTILINE), encoding="utf-8")
+    return code
+
+
+def compared(folder: Path, program: dict[str, Any]) -> str:
+    """How many of a program's recorded model runs gave what onnxruntime gives for the same inputs and the same file.
+
+    A quantized output holds the numbers before its DequantizeLinear. Outputs without their own place in the board's
+    memory are not compared.
+    """
+    good = total = 0
+    files = {Path(model["file"]).stem: model for model in program.get("models", ())}
+    for recorded in sorted((folder / RUNS).glob("*.npz")):
+        model = files[recorded.stem.rpartition("-")[0].rpartition("-")[0]]
+        file = folder / program.get("cwd", Path(program["path"]).parent) / model["file"]
+        session = onnxruntime.InferenceSession(file.read_bytes(), providers=["CPUExecutionProvider"])
+        with np.load(recorded) as arrays:
+            feeds = {name[2:]: arrays[name] for name in arrays if name.startswith("i:")}
+            held = {name[2:]: arrays[name] for name in arrays if name.startswith("o:")}
+        wanted = dict(zip(held, session.run(list(held), feeds), strict=True)) if held else {}
+        scales = {row.get("name", f"output{at}"): row.get("scale") for at, row in enumerate(model["outputs"])}
+        total += bool(held)
+        good += bool(held) and all(
+            np.array_equal(_real(array, scales[name]).reshape(wanted[name].shape), wanted[name])
+            for name, array in held.items()
+        )
+    return f"{good} of {total} equal" if total else ""
+
+
+def _real(stored: NDArray[Any], scale: float | None) -> NDArray[Any]:
+    return stored if scale is None else stored.astype(np.float32) * np.float32(scale)
 
 
 def _last_line(text: str) -> str:
@@ -233,7 +322,7 @@ def _last_line(text: str) -> str:
 
 
 def prepare(folder: Path, cwd: Path, program: dict[str, Any]) -> None:
-    """Put stand-ins of a program's models and ``pictures``, ``texts`` and ``copies`` of files, where it looks for them.
+    """Put stand-ins of a program's models, ``pictures``, ``arrays``, ``texts`` and ``copies``, where it looks for them.
 
     A model whose file ends with .rknn is converted by the toolkit, for the program's ``target``.
     """
@@ -247,6 +336,9 @@ def prepare(folder: Path, cwd: Path, program: dict[str, Any]) -> None:
         (cwd / file).parent.mkdir(parents=True, exist_ok=True)
         noise = np.random.default_rng(0).integers(0, 256, (12, 16, 3)).astype(np.uint8)
         cv2.imwrite(str(cwd / file), cv2.resize(noise, (640, 480)))
+    for file, shape in program.get("arrays", {}).items():
+        array = np.random.default_rng(0).random(shape, np.float32)
+        np.save(cwd / file, array) if file.endswith(".npy") else array.tofile(cwd / file)
     for target, text in program.get("texts", {}).items():
         (cwd / target).parent.mkdir(parents=True, exist_ok=True)
         (cwd / target).write_text(text, encoding="utf-8")
@@ -343,12 +435,13 @@ def results(mirror: Path, repositories: list[dict[str, Any]]) -> Iterator[Result
                 command = [*_HBRT, "idl", path, "--lang", "c", "--out", "hbrt_generated"]
                 subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=TIMEOUT_S)
             texts = [
-                *pool.map(lambda path: build_interfaces(folder, path), checked),  # noqa: B023 - ends here
-                *pool.map(lambda path: build(folder, path, flags(folder, path, repository)), builds),  # noqa: B023
+                *pool.map(lambda path: (build_interfaces(folder, path), ""), checked),  # noqa: B023 - ends here
+                *pool.map(lambda path: (build(folder, path, flags(folder, path, repository)), ""), builds),  # noqa: B023
                 *pool.map(lambda program: run_any(folder, program, repository), runs),  # noqa: B023
             ]
-            for path, text in zip([*checked, *builds, *(program["path"] for program in runs)], texts, strict=True):
-                yield Result(repository["vendor"], name, path, commit, text)
+            paths = [*checked, *builds, *(program["path"] for program in runs)]
+            for path, (text, values) in zip(paths, texts, strict=True):
+                yield Result(repository["vendor"], name, path, commit, text, values)
 
 
 def clone_of(mirror: Path, name: str) -> Path:
@@ -363,12 +456,12 @@ def kept(page: str, vendor: str, tried: list[Result]) -> list[Result]:
     rows = [row[2:-2].split(" | ") for row in section.splitlines() if row.startswith("| ")]
     again = {(row.repository, row.path) for row in tried}
     rows = [row for row in rows if "/" in row[0] and (row[0], row[1]) not in again]
-    return [Result(vendor, *row[:4]) for row in rows]
+    return [Result(vendor, *row[:5]) for row in rows]
 
 
 def kind_of(row: Result, repositories: list[dict[str, Any]]) -> str:
     """A program's language, and for C and C++ its board; IDL for an IDL file."""
-    if row.path.endswith(".py"):
+    if row.path.endswith(PYTHON):
         return "Python"
     if row.path.endswith(".idl"):
         return "IDL"
@@ -401,7 +494,7 @@ def table(rows: list[Result], listed: dict[str, Any]) -> str:
     lines += [f"| {why} | {number} |\n" for why, number in Counter(filter(None, whys)).most_common()]
     lines.append(f"\n{HEAD}")
     for row, why in zip(rows, whys, strict=True):
-        lines.append(f"| {row.repository} | {row.path} | {row.commit[:10]} | {row.text} | {why} |\n")
+        lines.append(f"| {row.repository} | {row.path} | {row.commit[:10]} | {row.text} | {row.values} | {why} |\n")
     return "".join(lines)
 
 
@@ -434,6 +527,7 @@ def main() -> None:
     parser.add_argument("--vendor", help="only programs for this vendor's boards")
     parser.add_argument("--repository", action="append", metavar="OWNER/NAME", help="only this one; may be repeated")
     given = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # programs would inherit that a background job ignores it
     listed = tomllib.loads(LIST.read_text(encoding="utf-8"))
     repositories = listed["repository"]
     if given.list:

@@ -10,7 +10,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 _TYPES = {"f32": TensorProto.FLOAT, "s8": TensorProto.INT8, "u8": TensorProto.UINT8, "s32": TensorProto.INT32}
-_TYPES |= {"s16": TensorProto.INT16, "s64": TensorProto.INT64}
+_TYPES |= {"s16": TensorProto.INT16, "s64": TensorProto.INT64, "f16": TensorProto.FLOAT16}
 
 
 def write_model(file: Path, inputs: list[dict[str, Any]], outputs: list[dict[str, Any]]) -> None:
@@ -22,7 +22,8 @@ def write_model(file: Path, inputs: list[dict[str, Any]], outputs: list[dict[str
         file: Where to; its suffix is the program's.
         inputs: Of each its ``shape``, and optionally its ``name`` and ``type``: "nv12" (of an NCHW shape), "f32", ...
         outputs: As the inputs; a ``ramp`` is the first and the last number; with a ``scale`` they are quantized, each
-            channel of the last dimension by it; an ``op`` of one input, such as "Sigmoid", is applied to them.
+            channel of the last dimension, or of ``axis``, by it; an ``op`` of one input, such as "Sigmoid", is applied
+            to them.
     """
     rows = [{"name": f"input{at}", "type": "f32", **one} for at, one in enumerate(inputs)]
     made = [{"name": f"output{at}", "type": "f32", **one} for at, one in enumerate(outputs)]
@@ -48,13 +49,14 @@ def write_model(file: Path, inputs: list[dict[str, Any]], outputs: list[dict[str
             nodes[-1].output[0] = f"{row['name']}.o"
             nodes.append(helper.make_node(row["op"], [f"{row['name']}.o"], [f"{row['name']}.s"]))
         if "scale" in row:
-            scale = np.full(row["shape"][-1], row["scale"], np.float32)
+            axis = row.get("axis", len(row["shape"]) - 1)
+            scale = np.full(row["shape"][axis], row["scale"], np.float32)
             ramps.append(numpy_helper.from_array(scale, f"{row['name']}.scale"))
             nodes.append(helper.make_node("Cast", [f"{row['name']}.s"], [f"{row['name']}.q"], to=kind))
-            zero = np.zeros(row["shape"][-1], helper.tensor_dtype_to_np_dtype(kind))
+            zero = np.zeros(row["shape"][axis], helper.tensor_dtype_to_np_dtype(kind))
             ramps.append(numpy_helper.from_array(zero, f"{row['name']}.zero"))
             names = [f"{row['name']}.{part}" for part in ("q", "scale", "zero")]
-            nodes.append(helper.make_node("DequantizeLinear", names, [row["name"]], axis=len(row["shape"]) - 1))
+            nodes.append(helper.make_node("DequantizeLinear", names, [row["name"]], axis=axis))
             kind = TensorProto.FLOAT
         else:
             nodes.append(helper.make_node("Cast", [f"{row['name']}.s"], [row["name"]], to=kind))

@@ -1,17 +1,24 @@
 """tools/compatibility.py: what it writes of programs that build, run, or do not."""
 
 import importlib.util
+import json
 import signal
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tools import compatibility
-from tools.compatibility import Result, header_folders, kept, results, table, write
+from tools.compatibility import Result, absolute_files, compared, header_folders, kept, results, table, write
+from tools.stand_in import write_model
 
-RUN = "from hobot_dnn import pyeasy_dnn as dnn\nprint(dnn.load('net.bin')[0].outputs[0].properties.shape)\n"
+RUN = (
+    "import numpy as np\nfrom hobot_dnn import pyeasy_dnn as dnn\n"
+    "print(dnn.load('net.bin')[0].forward(np.arange(1536, dtype=np.uint8))[0].buffer)\n"
+)
+BOOK = ["%matplotlib inline\n", "print('begin')\n", "!ls \\\n", "  --all\n", "print('end')"]
 
 
 @pytest.fixture
@@ -27,6 +34,7 @@ def mirror(tmp_path: Path) -> tuple[Path, str]:
         "say.c": '#include <stdio.h>\nint main(void) { return puts(fopen("in/x", "r") ? "end" : "no file") < 0; }\n',
         "py/run.py": RUN,
         "py/wait.py": "import time\nwhile True:\n    time.sleep(1)\n",
+        "py/book.ipynb": json.dumps({"cells": [{"cell_type": "code", "source": BOOK}, {"cell_type": "raw"}]}),
         "py/none.py": "import sys\nprint('E inference: no camera', file=sys.stderr)\nlen(None)\n",
         "py/stop.py": "raise SystemExit('no | camera')\n",
     }.items():
@@ -60,8 +68,10 @@ def test_each_program_has_its_result(mirror: tuple[Path, str]) -> None:
     runs += [{"path": "say.c", "prints": "end", "copies": {"in/x": "bad.c"}}, {"path": "say.c", "prints": "more"}]
     runs += [{"path": "say.c", "prints": "no file"}, {"path": "say.c", "prints": "end", "texts": {"in/x": "a.jpg\n"}}]
     runs += [{"path": "py/wait.py", "interrupt_s": 1, "pictures": ["in.png"]}, {"path": "py/none.py"}]
+    runs.append({"path": "py/book.ipynb", "prints": "begin\nend"})
     repository = {"vendor": "RDK", "name": "author/name", "commit": commit, "build": ["good.c", "bad.c"], "run": runs}
     rows = list(results(folder, [repository]))
+    assert [row.values for row in rows if row.values] == ["1 of 1 equal"]
     assert [(row.path, row.text) for row in rows] == [
         ("good.c", "builds"),
         ("bad.c", "no/such.h: No such file or directory"),
@@ -73,16 +83,17 @@ def test_each_program_has_its_result(mirror: tuple[Path, str]) -> None:
         ("say.c", "runs"),
         ("py/wait.py", "runs"),
         ("py/none.py", "E inference: no camera"),
+        ("py/book.ipynb", "runs"),
     ]
     reasons = [{"name": "NO", "match": "^no/", "offered": False}, {"name": "camera", "match": "camera"}]
     shown = table(rows, {"repository": [{**repository, "board": "S9"}], "reason": reasons})
     assert (
-        "| C and C++ for S9 | 4 of 6 (66.7%) | 4 of 5 (80.0%) |\n| Python | 2 of 4 (50.0%) | 2 of 4 (50.0%) |" in shown
+        "| C and C++ for S9 | 4 of 6 (66.7%) | 4 of 5 (80.0%) |\n| Python | 3 of 5 (60.0%) | 3 of 5 (60.0%) |" in shown
     )
     assert "without NO |" in shown
-    assert "| all | 6 of 10 (60.0%) | 6 of 9 (66.7%) |" in shown
+    assert "| all | 7 of 11 (63.6%) | 7 of 10 (70.0%) |" in shown
     assert "| camera | 2 |\n| NO | 1 |\n| hbrt or the stand-in | 1 |" in shown
-    assert "| no \\| camera | camera |\n| author/name | say.c" in shown
+    assert "| no \\| camera |  | camera |\n| author/name | say.c" in shown
     with pytest.raises(FileNotFoundError, match="has no commit"):
         list(results(folder, [{**repository, "commit": "0" * 40}]))
 
@@ -91,13 +102,42 @@ def test_a_program_that_ignores_its_interrupt_is_ended(
     mirror: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, _ = mirror
-    monkeypatch.setattr(compatibility, "TIMEOUT_S", 0.5)
+    monkeypatch.setattr(compatibility, "INTERRUPTED_S", 0.5)
     own = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program inherits it
     try:
         text = compatibility.run(folder / "author" / "name", {"path": "py/wait.py", "interrupt_s": 0.1}, {})
     finally:
         signal.signal(signal.SIGINT, own)
     assert text == "did not end when interrupted"
+
+
+def test_a_model_run_that_differs_from_onnxruntimes_is_counted(tmp_path: Path) -> None:
+    outputs: list[dict[str, Any]] = [{"shape": [1, 4]}, {"shape": [1, 4], "type": "s32", "scale": 0.5}]
+    model: dict[str, Any] = {"file": "net.bin", "inputs": [{"shape": [1, 2]}], "outputs": outputs}
+    write_model(tmp_path / "net.bin", model["inputs"], outputs)
+    (tmp_path / compatibility.RUNS).mkdir()
+    ramp = np.linspace(-1, 1, 4, dtype=np.float32)[None] + np.float32(0.5)
+    for number, added in enumerate((0, 1)):
+        held: dict[str, Any] = {
+            "i:input0": np.full((1, 2), 0.5, np.float32),
+            "o:output0": ramp,
+            "o:output1": ramp.astype(int) + added,
+        }
+        np.savez(tmp_path / compatibility.RUNS / f"net-1-{number}.npz", **held)
+    assert compared(tmp_path, {"path": "run.py", "models": [model]}) == "1 of 2 equal"
+    assert not compared(tmp_path / "none", {"path": "run.py"})
+
+
+def test_files_at_absolute_paths_go_with_their_program(tmp_path: Path) -> None:
+    model, text = tmp_path / "far" / "away" / "net.bin", tmp_path / "one.txt"
+    with absolute_files({"models": [{"file": str(model)}, {"file": "near.bin"}], "texts": {str(text): "1"}}):
+        model.parent.mkdir(parents=True)
+        model.touch()
+        text.touch()
+    assert not list(tmp_path.iterdir())
+    text.touch()
+    with pytest.raises(FileExistsError, match=r"one\.txt already exists"), absolute_files({"arrays": {str(text): [1]}}):
+        pass
 
 
 def test_folders_with_headers_are_searched_from_the_nearest_on(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_quantized_outputs_are_stored_numbers_and_scales(dsp_board: Board, tmp_p
     infer.read_numpy_arr_float32(np.zeros(4), 0)
     infer.forward()
     stored = infer.get_infer_res_np_int32(0)
-    assert (stored.dtype, stored.tolist()) == (np.int32, [0, 1, 2, 3, 4, 5])
+    assert (stored.dtype.name, stored.tolist()) == ("int32", [0, 1, 2, 3, 4, 5])
     assert infer.get_output_scale(0).scaleData.tolist() == [0.5, 0.5, 0.5]
     assert (len(infer.get_output_scale(1).scaleData), infer.get_output_scale(1).scaleLen) == (0, 0)
     np.testing.assert_array_equal(infer.get_infer_res_np_float32(0, 2), [0, 0.5])

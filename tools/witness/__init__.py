@@ -1,0 +1,1 @@
+"""Where the programs that tools.compatibility runs find a sitecustomize."""
