@@ -228,11 +228,10 @@ class FastrpcRuntime:
         self.settle(made, back)
         if same is not None and not made.each.copied_buffers and not made.watched:
             self.ready.remember((handle, word, same), made, opened)
-        elif (
-            not self._messages.is_plain
-            or opened is not self._handles.get(handle)
-            or not self._kept.keep(key, made, opened)
-        ):
+        elif self._messages.is_plain and opened is self._handles.get(handle):
+            for old in self._kept.keep(key, made, opened):
+                self._release(old.buffer)
+        else:
             self._release(made.buffer)
 
     def _can_resend(self, kept: again.Kept) -> bool:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from fastrpc.memory import FastrpcMemory
 
 Key: TypeAlias = "tuple[object, ...]"
-_MAX_KEPT: Final = 256
+_MAX_KEPT: Final = 16
+_MAX_KEPT_BYTES: Final = 1 << 16  # of one: the copy of a larger one takes most of its call's time
 
 
 def key_of(handle: int, word: int, spans: Sequence[Span]) -> Key:
@@ -54,12 +55,15 @@ class KeptMessages:
         """Whether its addresses, its priority and its object still hold."""
         return kept.changes == self._memory.changes and kept.made.task[1] == priority and not kept.opened.ended
 
-    def keep(self, key: Key, made: Made, opened: Opened) -> bool:
-        """Keep a message; False when there is one, or too many."""
-        if len(self._kept) >= _MAX_KEPT:
-            return False
+    def keep(self, key: Key, made: Made, opened: Opened) -> list[Made]:
+        """Keep a message, unless it is large; returns those whose buffers the caller releases, perhaps this one."""
+        if made.buffer.size_bytes > _MAX_KEPT_BYTES:
+            return [made]
         kept = Kept(made, opened, self._memory.changes)
-        return self._kept.setdefault(key, kept) is kept
+        if self._kept.setdefault(key, kept) is not kept:
+            return [made]
+        oldest = [*self._kept][:-_MAX_KEPT] if len(self._kept) > _MAX_KEPT else []
+        return [one.made for one in (self._kept.pop(key, None) for key in oldest) if one is not None]
 
     def dropped(self, opened: Opened | None = None) -> list[Made]:
         """Forget all messages, or those of one object; the caller releases their buffers."""
