@@ -6,6 +6,7 @@ import contextlib
 import gc
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -50,6 +51,7 @@ def serve(
     """
     raise_descriptor_limit()
     check_descriptors()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a starter that ignores it would have its children's ends ignored
     settings.check(*CORE_SETTINGS)
     paths = BoardPaths(Path(config.directory))
     # Check the request before creating anything that would have to be removed.

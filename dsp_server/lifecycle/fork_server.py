@@ -5,7 +5,8 @@ be in an unknown state in a fork, and an image would find whatever the daemon ha
 with forking a process that only forks cores. That one is a new interpreter if the daemon already has several threads,
 or when it must be replaced. Each core becomes the daemon's own child, so the end of the fork server ends no core.
 
-Images must not see a difference to a new interpreter: ``_become_fresh`` undoes what it would not have.
+Images must not see a difference to a new interpreter: ``_become_fresh`` undoes what it would not have. One remains: all
+cores of a board hash strings alike, also after a restart, so the order of a set of strings is the same.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from dsp_server.process.launch import close_all_but, set_title, start_interprete
 from hbrt.board.descriptors import receive_fds
 from hbrt.board.forked import end_with
 
-ANSWER_SECONDS = 10.0  # a fork takes 3 ms, a new server on a busy machine seconds
+START_SECONDS = 10.0  # a new server takes 0.3 s, on a busy machine seconds
+ANSWER_SECONDS = 2.0  # a fork takes 3 ms; the daemon does nothing else meanwhile
 _CHANNEL_FD = 3
 _MAX_REQUEST_BYTES = 1 << 16
 _MAX_FDS = 253  # the kernel's limit for a message
@@ -53,7 +55,6 @@ class ForkServer:
         self._loop = loop
         self._say = say
         self.pid = self._pidfd = -1
-        self._begin()
 
     def fork(self, places: Sequence[int], arguments: Sequence[str]) -> int:
         """Start a core's process as a child of this one; return its id.
@@ -100,14 +101,20 @@ class ForkServer:
             on_error.callback(os.close, pidfd)
             self._loop.watch(pidfd, self._end)
             on_error.pop_all()
-        ours.settimeout(ANSWER_SECONDS)
+        ours.settimeout(START_SECONDS)
         self.pid, self._pidfd, self._channel = pid, pidfd, ours
 
     def _ask(self, places: Sequence[int], arguments: Sequence[str]) -> bytes:
-        """Ask for a fork; the answer is its id or a negative error number, empty if the server does not answer."""
-        with _adopting_orphans(), contextlib.suppress(OSError):
+        """Ask for a fork; the answer is its id or a negative error number, empty if the server does not answer.
+
+        Raises:
+            OSError: the descriptors cannot be sent.
+        """
+        with _adopting_orphans(), contextlib.suppress(TimeoutError, BrokenPipeError, ConnectionResetError):
             socket.send_fds(self._channel, [json.dumps(arguments).encode()], places)
-            return self._channel.recv(64)
+            answer = self._channel.recv(64)
+            self._channel.settimeout(ANSWER_SECONDS)
+            return answer
         return b""
 
     def _end(self) -> None:

@@ -111,6 +111,8 @@ def test_module_beside_the_image_is_watched_also_when_it_is_what_is_broken(
     image = write_image(1, before="import helper")
     helper = image.with_name("helper.py")
     helper.write_text("value = 1\n")
+    for file in (image, helper):
+        os.utime(file, (0, 0))  # files just written might have changed after they were read, and are read again
     running = start(image, is_reloading=True, limits=QUICK)
     epoch = running.core(0)["epoch"]
     helper.write_text("value = 22\n")

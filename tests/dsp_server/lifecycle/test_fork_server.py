@@ -232,6 +232,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ForkServer]:
     loop = Loop()
     with Path(os.devnull).open("w") as log:
         made = ForkServer("none", log.fileno(), loop, lambda _: None)
+        made._begin()
         yield made
         made.close()
     loop.close()
@@ -269,7 +270,7 @@ def test_a_server_that_cannot_be_watched_is_ended(server: ForkServer, monkeypatc
     monkeypatch.setattr(server._loop, "watch", refuse)
     before = set(psutil.Process().children())
     with pytest.raises(OSError, match="No space"):
-        ForkServer("none", 2, server._loop, print)
+        ForkServer("none", 2, server._loop, print).fork([], [])
     assert set(psutil.Process().children()) == before
 
 
@@ -291,6 +292,28 @@ def test_the_daemon_hears_that_there_is_no_process_left(
         server._channel = ours
         with pytest.raises(BlockingIOError, match="temporarily unavailable"):
             server.fork([], [])
+
+
+def test_descriptors_that_cannot_be_sent_are_no_fault_of_the_server(
+    server: ForkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_many(*_: object) -> int:
+        raise OSError(errno.ETOOMANYREFS, "Too many references")
+
+    before = server.pid
+    monkeypatch.setattr(socket, "send_fds", too_many)
+    with pytest.raises(OSError, match="Too many references"):
+        server.fork([2, 2], ["nonsense"])
+    monkeypatch.undo()
+    assert (server.pid, end_of(server.fork([2, 2], ["nonsense"]))) == (before, 1)
+
+
+def test_a_starter_may_ignore_the_ends_of_its_children(shell: Shell) -> None:
+    code = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    started = shell.python("-c", code, sys.executable, "-m", "hbrt", "start", "--board", "deaf")
+    assert started.returncode == 0, started.stderr
+    assert shell.hbrt("restart", "--board", "deaf").returncode == 0
+    assert shell.hbrt("stop", "--board", "deaf").returncode == 0
 
 
 @each(
