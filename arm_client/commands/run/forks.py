@@ -163,9 +163,8 @@ def _be(job: dict[str, Any]) -> None:
     path = os.path.abspath(job["program"])  # noqa: PTH100 - as python does
     if not path.endswith(".py"):
         os.execv(path, [job["program"], *job["arguments"]])  # noqa: S606 - the user's
-    sys.stdin, sys.stdout, sys.stderr = (
-        os.fdopen(fd, mode, closefd=False) for fd, mode in ((0, "r"), (1, "w"), (2, "w"))
-    )
+    sys.stdin, sys.stdout = (os.fdopen(fd, mode, closefd=False) for fd, mode in ((0, "r"), (1, "w")))
+    sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # as python's own
     sys.argv = [job["program"], *job["arguments"]]
     sys.path.insert(0, os.path.dirname(path))  # noqa: PTH120
     if is_given("HBRT_SCHEDULE"):  # arm_client does this when it is loaded: perhaps it was, before the fork

@@ -32,6 +32,12 @@ def test_a_program_and_a_function_run_as_python_would_have_them(forks: Forks, tm
     assert forks.run(str(program), [], {}, PATIENCE_S, "told") == (3, False, "told\n")
 
 
+def test_standard_error_is_written_at_once_and_takes_any_text(forks: Forks, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import os, sys\nprint('before \\udc80', file=sys.stderr)\nos._exit(4)\n")
+    assert forks.run(str(program), [], {}, PATIENCE_S) == (4, False, "before \\udc80\n")
+
+
 def test_one_that_hangs_is_killed_and_what_it_left_says_nothing_in_the_next(forks: Forks, tmp_path: Path) -> None:
     left, program = tmp_path / "left.py", tmp_path / "program.py"
     left.write_text(
