@@ -37,6 +37,7 @@ _DEFINITIONS = re.compile(
     r"\b(?:add_definitions|add_compile_definitions|target_compile_definitions\s*\(\s*\S+)\s*\(?([^()]*)\)",
     re.IGNORECASE,
 )
+_WORD = re.compile(r'"[^"]*"|(?:[^\s"]|"[^"]*")+')
 _WORDS = frozenset({"PUBLIC", "PRIVATE", "INTERFACE", "debug", "optimized", "general"})
 _VENDORS = frozenset({
     "Hobot", "bpu_infer_lib", "bpu_infer_lib_x3", "bpu_infer_lib_x5", "hbm_runtime", "hobot_dnn", "hobot_dnn_rdkx5",
@@ -187,9 +188,10 @@ def _definitions(text: str) -> list[str]:
         depth = max(depth - 1, 0) if found[1] else depth + 1
         at = found.end()
     always.append("" if depth else plain[at:])
-    words = {word for given in _DEFINITIONS.findall(" ".join(always)) for word in given.replace('"', " ").split()}
+    given = _WORD.findall(" ".join(_DEFINITIONS.findall(" ".join(always))))
+    words = {one for word in given for one in (word.strip('"').split() if word.startswith('"') else [word])}
     named = (word.removeprefix("-D") for word in words - _WORDS)
-    return sorted(name for name in named if re.fullmatch(r"[A-Za-z_]\w*(?:=[\w.]+)?", name))
+    return sorted(name for name in named if re.fullmatch(r'[A-Za-z_]\w*(?:=(?:[\w.]+|"[^"$]*"))?', name))
 
 
 def _has_library(name: str) -> bool:

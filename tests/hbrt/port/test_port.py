@@ -196,8 +196,9 @@ def test_units_are_compiled_with_what_cmake_defines_and_the_nearest_headers(
         "int main(void) { return ONE + TWO + KIND + PART - OTHER; }\n",
         "one/parts/kind/inc/kind.h": "#ifdef ONE\n#define KIND 1\n#endif\n",
         "one/lib/base/part.h": "#define PART 1\n",
-        "one/CMakeLists.txt": "add_definitions(-DONE=1 -fno-rtti)\ntarget_compile_definitions(main PRIVATE TWO=2)\n"
-        "if(ANDROID)\n  add_definitions(-DTHREE)\nendif()\n# add_definitions(-DFOUR)\n",
+        "one/CMakeLists.txt": 'add_definitions(-DONE=1 -fno-rtti "-DFOUR -DFIVE" -DSIX="net")\n'
+        "target_compile_definitions(main PRIVATE TWO=2)\n"
+        "if(ANDROID)\n  add_definitions(-DTHREE)\nendif()\n# add_definitions(-DSEVEN)\n",
         "another/inc/kind.h": "#error another program's\n",
     }.items():
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
@@ -206,7 +207,7 @@ def test_units_are_compiled_with_what_cmake_defines_and_the_nearest_headers(
     monkeypatch.setenv("CPATH", str(given))
     document = json.loads(CliRunner().invoke(command, [str(tree), "--json"]).stdout)
     assert (document["failed"], document["headers"]) == ({}, [])
-    assert document["definitions"] == {"one": ["ONE=1", "TWO=2"]}
+    assert document["definitions"] == {"one": ["FIVE", "FOUR", "ONE=1", 'SIX="net"', "TWO=2"]}
 
 
 def test_where_to_begin_is_a_header_that_a_unit_wants(tree: Path) -> None:
