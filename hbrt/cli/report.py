@@ -60,14 +60,18 @@ def reports(function: Callable[..., Report | None]) -> Callable[..., Any]:
     def verb(*args: Any, as_json: bool, watch: float | None = None, **options: Any) -> None:
         context = click.get_current_context()
         context.meta[_IS_JSON] = as_json or is_json()
-        while (report := function(*args, **options)) is not None:
+        while True:
+            report = function(*args, **options)
             if watch is not None and not is_json():
                 click.clear()  # does nothing unless the output is a terminal
-            report.show(as_json=is_json())
+            if report is not None:
+                report.show(as_json=is_json())
             if watch is None:
-                context.exit(report.code)
+                break
             sys.stdout.flush()
             time.sleep(watch)
+        if report is not None:
+            context.exit(report.code)
 
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")(verb)
 
