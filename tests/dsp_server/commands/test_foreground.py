@@ -31,13 +31,13 @@ def started(shell: Shell, *arguments: str) -> subprocess.Popen[str]:
     return daemon
 
 
-@pytest.mark.parametrize("arguments", [DSP_SERVER, FOREGROUND])
-def test_ctrl_c_ends_the_board_cleanly(shell: Shell, arguments: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("arguments", "number"), [(DSP_SERVER, signal.SIGTERM), (FOREGROUND, signal.SIGINT)])
+def test_a_signal_ends_the_board_cleanly(shell: Shell, arguments: tuple[str, ...], number: signal.Signals) -> None:
     daemon = started(shell, *arguments)
     assert shell.pid() == daemon.pid
     children = psutil.Process(daemon.pid).children(recursive=True)
     assert len(children) == 3  # the cores, and the fork server
-    os.killpg(daemon.pid, signal.SIGINT)  # as a terminal does: to the whole foreground group
+    os.killpg(daemon.pid, number)  # as a terminal does: to the whole foreground group
     output, errors = daemon.communicate(timeout=PATIENCE_S)
     assert (daemon.returncode, output) == (0, "")
     shown = [line.split(" ", 1)[1] for line in errors.splitlines()]
