@@ -459,7 +459,7 @@ def test_perf_makes_up_numbers_for_open_sizes(dsp_board: Board, tmp_path: Path) 
         ("infer --model_file={int8} --input_file={objects}", 2, "objects.npy is not an array as numpy.save writes it"),
         ("infer --model_file={int8} --input_file={several}", 2, "several.npy is not an array as numpy.save"),
         ("infer --model_file={int8} --input_file={torn}", 2, "torn.npy is not an array as numpy.save writes it"),
-        ("infer --model_file={int8} --input_file={short}", 2, "'image' has the shape [1, 1, 8, 8], not [63]."),
+        ("infer --model_file={int8} --input_file={row}", 2, "'image' has the shape [1, 1, 8, 8], not [63]."),
         ("infer --model_file={int8} --input_file={digit} --dump_txt_axis=7", 2, "--dump_txt_axis is 7;"),
         ("infer --model_file={int8} --input_file={digit} --roi=1,2,3,4", 2, "--roi is for models with resizer inputs"),
         ("infer --model_file={int8} --input_file={digit} --roi_infer", 2, "no resizer input, leave out --roi_infer"),
@@ -478,11 +478,11 @@ def test_wrong_use_is_a_sentence(
     (tmp_path / "few.txt").write_text("1, 2 3")
     (tmp_path / "words.txt").write_text("one two")
     np.save(tmp_path / "objects.npy", np.array([None], object), allow_pickle=True)
-    np.save(tmp_path / "short.npy", np.zeros(63))
+    np.save(tmp_path / "row.npy", np.zeros(63))
     with (tmp_path / "several.npy").open("wb") as file:
         np.savez(file, a=np.zeros(1))
-    (tmp_path / "torn.npy").write_bytes((tmp_path / "short.npy").read_bytes()[:200])
-    arrays = {name: tmp_path / f"{name}.npy" for name in ("objects", "short", "several", "torn")}
+    (tmp_path / "torn.npy").write_bytes((tmp_path / "row.npy").read_bytes()[:200])
+    arrays = {name: tmp_path / f"{name}.npy" for name in ("objects", "row", "several", "torn")}
     named: dict[str, Any] = {**arrays, "int8": INT8, "float": FLOAT, "digit": digit}
     named |= {"short": tmp_path / "short.bin", "few": tmp_path / "few.txt", "words": tmp_path / "words.txt"}
     answer = tool(*arguments.format(**named).split())
