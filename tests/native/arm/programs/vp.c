@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
   int watched = hbUCPSetTaskDoneCb(task, note, (void *)&ended), submitted = hbUCPSubmitTask(task, &how);
   int waited = hbUCPWaitTaskDone(task, 0);
   int released = hbUCPReleaseTask(task);
-  for (int tries = 0; !released && !ended && tries < 10000; tries++) usleep(1000); /* the callback has its own thread */
+  for (int tries = 0; !waited && !released && !ended && tries < 10000; tries++) usleep(1000); /* the callback has its own thread */
   hbUCPMemFlush(&result, HB_SYS_MEM_CACHE_INVALIDATE);
   fwrite(result.virAddr, 1, result.memSize, stdout);
   int at_once = make(NULL, &dst, &src, argv, argc); /* the same, without a handle */
