@@ -224,8 +224,6 @@ class _Asked:
         self._blocks = (-1, 0, 0, 0)  # not a valid task number, until the first description
         self._handle = 0
         self._stop = Stop()
-        self._packed: bytes = b""  # the last answer, and its fields
-        self._fields: list[Any] = []
 
     def describe(self, raw: bytes) -> None:
         """Write the description for the next runs."""
@@ -297,15 +295,12 @@ class _Asked:
             raise
         finally:
             self._stop.hook = None
-        size = LENGTH.unpack_from(self._answer.data)[0]
-        packed = bytes(self._answer.data[: LENGTH.size + size]) if size else b""
-        if packed != self._packed:
-            self._fields, self._packed = accelerator.unpack_answer(packed) if size else [], packed
+        has_answer = LENGTH.unpack_from(self._answer.data)[0]
         if status == 0:
-            return self._fields
-        if not size:
+            return accelerator.unpack_answer(self._answer.data) if has_answer else []
+        if not has_answer:
             raise GraphError(Reason.RUN_FAILED, text)
-        reason, why = self._fields
+        reason, why = accelerator.unpack_answer(self._answer.data)
         raise GraphError(Reason[reason], why.replace("refuses the model", f"refuses {label}"))
 
     def release(self) -> None:
@@ -369,7 +364,7 @@ class BoundOnBoard:
         self._told: tuple[Tensor, ...] = ()  # from the last run
         self._places: dict[str, tuple[NDArray[Any], Tensor]] = {}  # for arrays of the last runs in the DDR
         self._begun: _Begun | None = None
-        self._answer: list[Any] = []  # the last one with sizes, and the outputs that it describes
+        self._sizes: dict[str, tuple[int, ...]] = {}  # of the last outputs whose sizes the run determined, and these
         self._made: Values = {}
 
     @property
@@ -424,13 +419,13 @@ class BoundOnBoard:
             answer = self._asked.finish("the model")
             if not unsized:
                 break
-            if answer is self._answer:
+            made = dict(zip(unsized, map(tuple, answer[0]), strict=True))
+            if made == self._sizes:
                 values.update(self._made)
                 break
-            made = dict(zip(unsized, map(tuple, answer[0]), strict=True))
             if all(_size(unsized[name].dtype, shape) <= len(self._rooms[name]) for name, shape in made.items()):
                 self._made = {name: self._room(name, unsized[name].dtype, shape) for name, shape in made.items()}
-                self._answer = answer
+                self._sizes = made
                 values.update(self._made)
                 break
             for name, shape in made.items():  # and run again
