@@ -239,10 +239,7 @@ class Buffer:
 
 def is_on_board(values: NDArray[Any]) -> TypeGuard[BoardArray]:
     """Whether an array is in device memory; a copy of a board array is not."""
-    try:
-        return isinstance(values, BoardArray) and values.phy_addr > 0
-    except CallerError:
-        return False
+    return isinstance(values, BoardArray) and values.board_buffer is not None and values.phy_addr > 0
 
 
 def extent(shape: int | tuple[int, ...], dtype: DTypeLike) -> tuple[tuple[int, ...], int]:

@@ -387,7 +387,7 @@ class DdrTables:
         for start, end in data_runs(self._ddr.fd, offset, offset + size_bytes):
             for at in range(start, end, _CHUNK_BYTES):
                 chunk = os.pread(self._ddr.fd, min(_CHUNK_BYTES, end - at), at)
-                if chunk != (_ZEROS if len(chunk) == _CHUNK_BYTES else _ZEROS[: len(chunk)]):
+                if chunk != _ZEROS[: len(chunk)]:
                     return self._ddr.layout.ddr_base + at + len(chunk) - len(chunk.lstrip(b"\0"))
         return None
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
-from arm_client.arrays import BoardArray
+from arm_client.arrays import is_on_board
 from arm_client.cabi.arguments import short_repr
 from fastrpc.runtime import Span, runtime
 from fastrpc.wire import marshal, uri
@@ -297,8 +297,8 @@ def _said(param: marshal.Param) -> str:
 
 
 def _span(array: NDArray[Any]) -> Span:
-    if isinstance(array, BoardArray) and array.board_buffer is not None and (phy_addr := array.phy_addr) > 0:
-        return 0, array.nbytes, phy_addr
+    if is_on_board(array):
+        return 0, array.nbytes, array.phy_addr
     return array.__array_interface__["data"][0], array.nbytes, 0
 
 

@@ -13,12 +13,8 @@ from fastrpc.wire import uri
 from fastrpc.wire.scalars import LONG_METHOD
 
 _WORD_OF: Final = 0x1FFF_FFFF  # without the attribute
-_MACROS: Final = (
-    "HEADER",
-    "IMPL",
-    "STUB",
-    "SKEL",
-)  # macros of the vendor's compiler: programs rename functions with them
+# Macros of the vendor's compiler: programs rename functions with them.
+_MACROS: Final = ("HEADER", "IMPL", "STUB", "SKEL")
 
 
 def files(file: File) -> dict[str, str]:

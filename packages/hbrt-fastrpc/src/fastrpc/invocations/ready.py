@@ -65,10 +65,8 @@ class ReadyInvocations:
 
     def discard_all(self) -> None:
         """Drop all messages, so that none is resent."""
-        ready, self._ready = (
-            self._ready,
-            {},
-        )  # another thread may be sending one: its buffer is freed when that has ended
+        # Another thread may be sending one: its buffer is freed when that has ended.
+        ready, self._ready = self._ready, {}
         for one in ready.values():
             self._discard(one)
 
