@@ -1,13 +1,15 @@
 """Builds and runs public programs as they are, and writes what came of each into docs/compatibility.md.
 
-The first model runs of each program are recorded (witness/sitecustomize.py) and compared with onnxruntime's.
+C, C++ and IDL files are built by ``hbrt port`` and nothing else. Python programs are run on stand-ins of their models;
+the first model runs of each are recorded (witness/sitecustomize.py) and compared with onnxruntime's.
 
     python -m tools.compatibility MIRROR [--list FILE] [--vendor NAME] [--repository OWNER/NAME ...]
 
-MIRROR holds clones as OWNER/NAME or OWNER+NAME/repo; compatibility.toml beside this file says which programs, of which
-commits. Nothing of a repository is kept. Rows of programs that are not tried stay as they are; --list tries those of
-another such file, kept outside this repository. Other headers and libraries are found by CPATH, LIBRARY_PATH,
-LD_LIBRARY_PATH and PYTHONPATH, which the caller sets.
+MIRROR holds clones as OWNER/NAME or OWNER+NAME/repo. The page lists the C, C++ and IDL files of each repository and
+commit, compatibility.toml beside this file the Python programs. --list tries the repositories of another such file: of
+one that is not on the page, each file that ``hbrt port`` builds. Nothing of a repository is kept, and rows of programs
+that are not tried stay as they are. Other headers and libraries are found by CPATH, LD_LIBRARY_PATH and PYTHONPATH,
+which the caller sets.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import tempfile
 import threading
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -38,7 +40,6 @@ import onnxruntime
 from numpy.typing import NDArray
 from onnx import helper
 
-from hbrt.port.scan import nearest_first
 from rknn.api import RKNN
 from tools.stand_in import write_model
 
@@ -53,9 +54,6 @@ MAX_BYTES = 4_000_000
 TIMEOUT_S = 120.0
 INTERRUPTED_S = 30.0
 _HBRT = [sys.executable, "-m", "hbrt"]
-_CC = [*_HBRT, "cc", "-w"]
-_STRICT = ["-c", "-Wall", "-Wextra", "-Werror"]
-LINK_TIMEOUT_S = 600.0  # the first program as Hexagon code has the compiler build its C library
 HEAD = "| repository | path | commit | result | values | why not |\n|---|---|---|---|---|---|\n"
 _OPEN = "hbrt or the stand-in"
 _at_absolute_paths = threading.Lock()
@@ -87,14 +85,14 @@ class Result:
         return self.text in {"builds", "runs"}
 
 
-def check_out(clone: Path, commit: str, target: Path, folders: list[str]) -> None:
-    """Write the files of a commit that the clone has, but for large ones; of these folders alone, when there are some.
+def check_out(clone: Path, commit: str, target: Path) -> None:
+    """Write the files of a commit that the clone has, but for large ones.
 
     Raises:
         FileNotFoundError: there is no such clone, or it has not the commit.
     """
     git_of = ["git", "-C", str(clone)]
-    listing = [*git_of, "ls-tree", "-r", "-z", commit, "--", *folders]
+    listing = [*git_of, "ls-tree", "-r", "-z", commit]
     tree = subprocess.run(listing, check=False, capture_output=True, text=True)
     if tree.returncode:
         raise FileNotFoundError(f"{clone} has no commit {commit}: {tree.stderr.strip()}")
@@ -118,83 +116,26 @@ def check_out(clone: Path, commit: str, target: Path, folders: list[str]) -> Non
                 (target / path).write_bytes(data)
 
 
-def header_folders(folder: Path, path: str, without: list[str]) -> list[str]:
-    """Folders that hold headers, and those above them, from a program's root: the nearest to a file first.
-
-    Args:
-        folder: The root.
-        path: The file.
-        without: Parts of names of folders that are left out, such as those of other boards.
-    """
-    found = {file.parent for end in ("*.h", "*.hpp") for file in folder.rglob(end)}
-    names = {
-        one.relative_to(folder).as_posix() for each in found for one in (each, each.parent) if one != folder.parent
-    }
-    return nearest_first((name for name in names if not any(one in name.lower() for one in without)), path)
-
-
-def flags(folder: Path, path: str, repository: dict[str, Any]) -> list[str]:
-    """The flags with which a file of a repository is compiled."""
-    without = repository.get("headers_but")
-    folders = [] if without is None else header_folders(folder, path, without)
-    return [*repository.get("flags", []), *(f"-I{name}" for name in folders)]
-
-
-def build(folder: Path, path: str, given: list[str]) -> str:
-    """Compile one translation unit by ``hbrt cc``; "builds", or the compiler's first error."""
-    command = [*_CC, "-c", *given, path, "-o", os.devnull]
-    done = subprocess.run(
-        command, cwd=folder, check=False, capture_output=True, text=True, errors="replace", timeout=LINK_TIMEOUT_S
-    )
-    return "builds" if done.returncode == 0 else first_error(done.stderr)
-
-
-def build_interfaces(folder: Path, path: str) -> str:
-    """Compile the stubs and skeletons of an IDL file, these also as Hexagon code, without a warning; as ``build``.
-
-    Of one that declares only types, the header is compiled. Files of its folder that it includes are generated, too.
-    """
-    text = (folder / path).read_text(encoding="utf-8", errors="replace")
-    included = (Path(path).parent / name for name in re.findall(r'^\s*#\s*include\s*"([^"]+)"', text, re.MULTILINE))
-    with tempfile.TemporaryDirectory() as made:
-        files = [path, *(str(one) for one in included if (folder / one).is_file())]
-        failed = _run_all(folder, [[*_HBRT, "idl", one, "--lang", "c", "--out", made] for one in files])
-        strict, stem = [*_HBRT, "cc", *_STRICT, f"-I{made}"], f"{made}/{Path(path).stem}"
-        lines = [[*strict, "-xc", f"{stem}.h", "-o", os.devnull]]
-        if Path(f"{stem}_stub.c").is_file():
-            kinds = [("stub", []), ("skel", ["--dsp"]), ("skel", ["--dsp", "--target", "hexagon"])]
-            lines = [[*strict, *target, f"{stem}_{kind}.c", "-o", f"{made}/{kind}"] for kind, target in kinds]
-        return failed or _run_all(folder, lines) or "builds"
-
-
-def _run_all(folder: Path, lines: list[list[str]]) -> str:
-    """Run commands until one fails; "", or its first error."""
-    for line in lines:
-        done = subprocess.run(line, cwd=folder, check=False, capture_output=True, text=True, timeout=LINK_TIMEOUT_S)
-        if done.returncode:
-            return first_error(done.stderr)
-    return ""
-
-
-def first_error(text: str) -> str:
-    """What a compiler or linker said first."""
-    errors = [line for line in text.splitlines() if "error" in line or "undefined reference" in line]
-    return _cell((errors or text.splitlines() or ["no error was printed"])[0].rpartition("error: ")[2])
-
-
-def run_any(folder: Path, program: dict[str, Any], repository: dict[str, Any]) -> tuple[str, str]:
-    """Run one program, in its own copy of the folder: with an image, as Hexagon code, or as ``run`` does.
+def port(folder: Path, paths: Iterable[str]) -> dict[str, str]:
+    """Build files of a tree by ``hbrt port``; of no paths, each file that it builds.
 
     Returns:
-        As ``run`` and as ``compared``.
+        By path: "builds", or the first error.
     """
-    with tempfile.TemporaryDirectory() as made:
+    command = [*_HBRT, "port", "--json", str(folder), *(path for path in paths if (folder / path).is_file())]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if not done.stdout:
+        raise RuntimeError(done.stderr)
+    found = json.loads(done.stdout)
+    return {path: _cell(found["failed"].get(path, "builds")) for path in found["units"]}
+
+
+def run_one(folder: Path, program: dict[str, Any]) -> tuple[str, str]:
+    """Run one Python program, in its own copy of the folder; as ``run`` and as ``compared``."""
+    with tempfile.TemporaryDirectory() as made, absolute_files(program):
         own = shutil.copytree(folder, Path(made), symlinks=True, dirs_exist_ok=True)
-        if "image" in program or "--dsp" in program.get("flags", ()):
-            return run_fastrpc(own, program), ""
-        with absolute_files(program):
-            text = run(own, program, repository)
-            return text, compared(own, program) if text == "runs" else ""
+        text = run(own, program)
+        return text, compared(own, program) if text == "runs" else ""
 
 
 @contextmanager
@@ -204,7 +145,7 @@ def absolute_files(program: dict[str, Any]) -> Iterator[None]:
     Raises:
         FileExistsError: this machine has such a file.
     """
-    kinds = ("pictures", "texts", "copies", "arrays")
+    kinds = ("pictures", "texts", "arrays")
     models = [Path(model["file"]) for model in program.get("models", ())]
     files = [*models, *(file.with_suffix(".yaml") for file in models)]
     files += [Path(name) for kind in kinds for name in program.get(kind, ())]
@@ -221,20 +162,15 @@ def absolute_files(program: dict[str, Any]) -> Iterator[None]:
                 shutil.rmtree(one) if one.is_dir() else one.unlink(missing_ok=True)
 
 
-def run(folder: Path, program: dict[str, Any], repository: dict[str, Any]) -> str:
-    """Run one program on stand-ins of its models; "runs", or the last line that it printed.
+def run(folder: Path, program: dict[str, Any]) -> str:
+    """Run one Python program on stand-ins of its models; "runs", or the last line that it printed.
 
     What it ``prints`` shows that it got to its end, where its exit code does not. One that never ends is interrupted
     after ``interrupt_s`` seconds, as by Ctrl-C, and again if it goes on; it runs when it had not failed until then.
     """
     cwd = folder / program.get("cwd", Path(program["path"]).parent)
-    prepare(folder, cwd, program)
+    prepare(cwd, program)
     command = [sys.executable, str(code_of(folder / program["path"]))]
-    if not program["path"].endswith(PYTHON):
-        command = [str(cwd / "hbrt_program")]
-        wrong = link(folder, command[0], program, flags(folder, program["path"], repository))
-        if wrong:
-            return wrong
     runs = folder / RUNS
     runs.mkdir()
     environment = {**os.environ, "MPLBACKEND": "Agg", "QT_QPA_PLATFORM": "offscreen", "WITNESSED_RUNS": str(runs)}
@@ -321,8 +257,8 @@ def _last_line(text: str) -> str:
     return refused[-1] if refused and "NoneType" in lines[-1] else (lines or [""])[-1]
 
 
-def prepare(folder: Path, cwd: Path, program: dict[str, Any]) -> None:
-    """Put stand-ins of a program's models, ``pictures``, ``arrays``, ``texts`` and ``copies``, where it looks for them.
+def prepare(cwd: Path, program: dict[str, Any]) -> None:
+    """Put stand-ins of a program's models, ``pictures``, ``arrays`` and ``texts``, where it looks for them.
 
     A model whose file ends with .rknn is converted by the toolkit, for the program's ``target``.
     """
@@ -342,24 +278,6 @@ def prepare(folder: Path, cwd: Path, program: dict[str, Any]) -> None:
     for target, text in program.get("texts", {}).items():
         (cwd / target).parent.mkdir(parents=True, exist_ok=True)
         (cwd / target).write_text(text, encoding="utf-8")
-    for target, own in program.get("copies", {}).items():
-        (cwd / target).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(folder / own, cwd / target)
-
-
-def link(folder: Path, file: str, program: dict[str, Any], given: list[str]) -> str:
-    """Build a program of its ``sources``, its ``path`` by default, with its ``libraries``; "", or the first error."""
-    objects, lines = [], []
-    for source in program.get("sources", [program["path"]]):
-        objects.append(f"{folder / source}.o")
-        lines.append(["-c", *given, source, "-o", objects[-1]])
-    lines.append([*objects, "-o", file, *program.get("libraries", ()), "-lstdc++", "-lm"])
-    for line in lines:
-        command = [*_CC, *line]
-        built = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True, timeout=TIMEOUT_S * 5)
-        if built.returncode:
-            return first_error(built.stderr)
-    return ""
 
 
 def convert(source: Path, file: Path, target: str) -> None:
@@ -382,35 +300,6 @@ def convert(source: Path, file: Path, target: str) -> None:
     rknn.release()
 
 
-def run_fastrpc(folder: Path, program: dict[str, Any]) -> str:
-    """Run a program with the stubs of its interfaces on its image; without an image, it is Hexagon code for QEMU."""
-    with tempfile.TemporaryDirectory() as made:
-        main, image = Path(made, "program"), Path(made, "image.so")
-        parts: dict[str, tuple[list[str], str]] = {"sources": (program.get("flags", []), "stub")}
-        if "image" in program:
-            parts["image"] = (["--dsp", *program.get("image_flags", [])], "skel")
-        for part, (given, kind) in parts.items():
-            generated = [f"hbrt_generated/{one}_{kind}.c" for one in program.get("interfaces", ())]
-            out = ["-o", str(image if part == "image" else main)]
-            command = [*_CC, *given, "-Ihbrt_generated", *program[part], *generated, *out]
-            done = subprocess.run(
-                command, cwd=folder, check=False, capture_output=True, text=True, timeout=LINK_TIMEOUT_S
-            )
-            if done.returncode:
-                return first_error(done.stderr)
-        environment = {**os.environ, "HBRT_IMAGE": str(image)} | program.get("environment", {})
-        command = [*(["qemu-hexagon"] if "image" not in program else []), str(main), *program.get("arguments", ())]
-        try:
-            done = subprocess.run(
-                command, cwd=folder, env=environment, check=False, capture_output=True, text=True, timeout=TIMEOUT_S
-            )
-        except subprocess.TimeoutExpired:
-            return f"did not end within {TIMEOUT_S:.0f} s"
-    if done.returncode:
-        return f"exit code {done.returncode}"
-    return "runs" if program["prints"] in done.stdout else _cell(f"did not print {program['prints']}")
-
-
 def why_not(text: str, reasons: list[dict[str, Any]]) -> str:
     """The first reason of compatibility.toml that a result matches; "" for a good one."""
     if text in {"builds", "runs"}:
@@ -422,26 +311,18 @@ def _cell(text: str) -> str:
     return text.strip().replace("|", "\\|")[:120]
 
 
-def results(mirror: Path, repositories: list[dict[str, Any]]) -> Iterator[Result]:
-    """Build and run the programs of all repositories, two at a time."""
-    for repository in repositories:
-        name, commit = repository["name"], repository["commit"]
-        with tempfile.TemporaryDirectory() as made, ThreadPoolExecutor(2) as pool:
-            folder = Path(made)
-            check_out(clone_of(mirror, name), commit, folder, repository.get("folders", []))
-            builds, runs = repository.get("build", []), repository.get("run", [])
-            checked = repository.get("check_idl", [])
-            for path in repository.get("idl", ()):
-                command = [*_HBRT, "idl", path, "--lang", "c", "--out", "hbrt_generated"]
-                subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=TIMEOUT_S)
-            texts = [
-                *pool.map(lambda path: (build_interfaces(folder, path), ""), checked),  # noqa: B023 - ends here
-                *pool.map(lambda path: (build(folder, path, flags(folder, path, repository)), ""), builds),  # noqa: B023
-                *pool.map(lambda program: run_any(folder, program, repository), runs),  # noqa: B023
-            ]
-            paths = [*checked, *builds, *(program["path"] for program in runs)]
-            for path, (text, values) in zip(paths, texts, strict=True):
-                yield Result(repository["vendor"], name, path, commit, text, values)
+def results(mirror: Path, repository: dict[str, Any], units: list[str]) -> Iterator[Result]:
+    """Build the listed units of a repository, and run its programs, two at a time."""
+    name, commit, runs = repository["name"], repository["commit"], repository.get("run", [])
+    with tempfile.TemporaryDirectory() as made, ThreadPoolExecutor(2) as pool:
+        folder = Path(made)
+        check_out(clone_of(mirror, name), commit, folder)
+        built = port(folder, units) if units or not runs else {}
+        for path in [unit for unit in units if unit in built] or built:
+            yield Result(repository["vendor"], name, path, commit, built[path])
+        texts = pool.map(lambda program: run_one(folder, program), runs)
+        for program, (text, values) in zip(runs, texts, strict=True):
+            yield Result(repository["vendor"], name, program["path"], commit, text, values)
 
 
 def clone_of(mirror: Path, name: str) -> Path:
@@ -450,13 +331,24 @@ def clone_of(mirror: Path, name: str) -> Path:
     return flat if flat.is_dir() else mirror / name
 
 
-def kept(page: str, vendor: str, tried: list[Result]) -> list[Result]:
-    """A vendor's rows of a page, but for those of the programs that were tried again."""
+def rows_of(page: str, vendor: str) -> list[Result]:
+    """A vendor's rows of a page."""
     section = page.partition(f"## {vendor}\n")[2].partition("\n## ")[0]
     rows = [row[2:-2].split(" | ") for row in section.splitlines() if row.startswith("| ")]
-    again = {(row.repository, row.path) for row in tried}
-    rows = [row for row in rows if "/" in row[0] and (row[0], row[1]) not in again]
-    return [Result(vendor, *row[:5]) for row in rows]
+    return [Result(vendor, *row[:5]) for row in rows if "/" in row[0]]
+
+
+def is_run(row: Result) -> bool:
+    """Whether a row is of a program in C or C++ that was run, which this tool no longer does."""
+    return row.text == "runs" and not row.path.endswith(PYTHON)
+
+
+def merged(before: list[Result], tried: list[Result]) -> list[Result]:
+    """A vendor's rows, with those of the programs that were tried in the place of those before."""
+    again = {(row.repository, row.commit[:10], row.path) for row in tried}
+    rows = [row for row in before if is_run(row) or (row.repository, row.commit, row.path) not in again]
+    places = {(row.repository, row.commit, row.path): at for at, row in reversed(list(enumerate(before)))}
+    return sorted([*rows, *tried], key=lambda row: places.get((row.repository, row.commit[:10], row.path), len(before)))
 
 
 def kind_of(row: Result, repositories: list[dict[str, Any]]) -> str:
@@ -514,13 +406,13 @@ def write(page: str, vendor: str, rows: list[Result], listed: dict[str, Any]) ->
     head, _, rest = page.partition(BEGIN)
     middle, _, tail = rest.partition(END)
     vendors = {part.split("\n", 1)[0] for part in middle.split("\n## ")[1:]} | {vendor}
-    sections = {one: rows if one == vendor else kept(page, one, []) for one in sorted(vendors)}
+    sections = {one: rows if one == vendor else rows_of(page, one) for one in sorted(vendors)}
     body = "".join(f"## {one}\n\n{table(own, listed)}\n" for one, own in sections.items())
     return f"{head}{BEGIN}\n\n{body}{END}{tail}"
 
 
 def main() -> None:
-    """Read the list, try the programs, write the page."""
+    """Read the lists, try the programs, write the page."""
     parser = argparse.ArgumentParser(description="Build and run public programs as they are.")
     parser.add_argument("mirror", type=Path, metavar="MIRROR", help="folder with clones as OWNER/NAME")
     parser.add_argument("--list", type=Path, metavar="FILE", help="another list, with the repositories to try")
@@ -529,24 +421,28 @@ def main() -> None:
     given = parser.parse_args()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # programs would inherit that a background job ignores it
     listed = tomllib.loads(LIST.read_text(encoding="utf-8"))
-    repositories = listed["repository"]
-    if given.list:
-        repositories = tomllib.loads(given.list.read_text(encoding="utf-8"))["repository"]
-        listed["repository"] += repositories
-    programs = [
-        (one["name"], one["commit"][:10], path)
-        for one in listed["repository"]
-        for path in (*one.get("check_idl", ()), *one.get("build", ()), *(run["path"] for run in one.get("run", ())))
-    ]
-    places = {program: at for at, program in reversed(list(enumerate(programs)))}
-    names = given.repository or [one["name"] for one in repositories]
-    repositories = [one for one in repositories if one["name"] in names and given.vendor in {None, one["vendor"]}]
-    for vendor in sorted({one["vendor"] for one in repositories}):
-        rows = list(results(given.mirror, [one for one in repositories if one["vendor"] == vendor]))
-        page = PAGE.read_text(encoding="utf-8")
-        rows = [*kept(page, vendor, rows), *rows]
-        rows.sort(key=lambda row: places.get((row.repository, row.commit[:10], row.path), len(places)))
-        PAGE.write_text(write(page, vendor, rows, listed), encoding="utf-8")
+    own = tomllib.loads(given.list.read_text(encoding="utf-8"))["repository"] if given.list else listed["repository"]
+    page = PAGE.read_text(encoding="utf-8")
+    vendors = re.findall(r"^## (.+)$", page.partition(BEGIN)[2], re.MULTILINE)
+    for vendor in sorted({*vendors, *(one["vendor"] for one in own)} if given.vendor is None else {given.vendor}):
+        rows = rows_of(page, vendor)
+        repositories = {(one["name"], one["commit"][:10]): one for one in own if one["vendor"] == vendor}
+        units: dict[tuple[str, str], list[str]] = {}
+        for row in rows:
+            if not row.path.endswith(PYTHON) and not is_run(row):
+                units.setdefault((row.repository, row.commit), []).append(row.path)
+        for name, commit in {} if given.list else units:
+            repositories.setdefault((name, commit), {"vendor": vendor, "name": name, "commit": commit})
+        for place, one in repositories.items():
+            if one["name"] not in (given.repository or [one["name"]]):
+                continue
+            try:
+                rows = merged(rows, list(results(given.mirror, one, units.get(place, []))))
+            except FileNotFoundError as absent:
+                sys.stderr.write(f"{absent}\n")
+                continue
+            page = write(page, vendor, rows, listed)
+            PAGE.write_text(page, encoding="utf-8")
         sys.stdout.write(f"{vendor}\n{table(rows, listed).partition(HEAD)[0]}")
 
 

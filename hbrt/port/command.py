@@ -28,15 +28,18 @@ _ABSENT = ": No such file or directory"
 
 @click.command(epilog="Example: hbrt port ~/demo")
 @click.argument("root", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("parts", metavar="[PATH]...", nargs=-1)
 @reports
-def command(root: Path) -> Report:
+def command(root: Path, parts: tuple[str, ...]) -> Report:
     """Read the C, C++, Python and CMake files of DIR, compile each unit as it is, and say where to begin.
+
+    With a PATH, only the units of this file or folder in DIR are compiled.
 
     Ends with 1 when a unit does not build, or a name of a vendor's API or a module is missing.
     """
     found = scan(root)
     is_of_vendor = bool(found.works or found.missing or found.vendor_headers)
-    units = found.units if is_of_vendor else []
+    units = [unit for unit in found.units if _is_part(unit, parts)] if is_of_vendor or parts else []
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as compilers:
         whys = compilers.map(lambda unit: _compile(root, unit, found), units)
         failed = {unit: why for unit, why in zip(units, whys, strict=True) if why}
@@ -47,12 +50,17 @@ def command(root: Path) -> Report:
         f"{len(found.works)} names of the vendors' APIs are used and here.",
     )
     return Report(
-        {**asdict(found), "failed": failed, "begin": begin},
-        *(built if is_of_vendor else ("No file here uses a vendor's API; nothing was compiled.",)),
+        {**asdict(found), "units": units, "failed": failed, "begin": begin},
+        *(built if units else ("No file here uses a vendor's API; nothing was compiled.",)),
         *(f"{heading}: {', '.join(rows)}" for kind, heading in _KINDS if (rows := getattr(found, kind))),
         *([f"Where to begin: {begin}"] if begin else []),
         code=Exit.FAILED if failed or found.missing or found.modules else Exit.GOOD,
     )
+
+
+def _is_part(unit: str, parts: tuple[str, ...]) -> bool:
+    """Whether a unit is one of these files, or in one of these folders; any is, of no parts."""
+    return not parts or any(f"{unit}/".startswith(f"{part.rstrip('/')}/") for part in parts)
 
 
 def _compile(root: Path, unit: str, found: Found) -> str:
