@@ -67,7 +67,7 @@ TABLE: tuple[Setting, ...] = (
         "HBRT_PROFILE",
         "path",
         "j5",
-        "profile of the modelled board: the name of a packaged one, or a file of constants",
+        "profile of the modeled board: the name of a packaged one, or a file of constants",
     ),
     Setting("HBRT_DDR", "size", "2G", "DDR of a board that is started without --ddr"),
     Setting(

@@ -232,7 +232,7 @@ DSP = (
     ),
     Choice(
         "when a transfer's bytes move",
-        "when it is waited for, or polled after its modelled end",
+        "when it is waited for, or polled after its modeled end",
         "an op that does not wait sees the old bytes",
     ),
     Choice(

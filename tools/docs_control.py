@@ -44,8 +44,8 @@ ANSWERS = {
     "reason; of each op that it was fitted to, a list of the least and the most bytes and the error",
     "tasks": "list of maps `{cmd, name, kind, state, result, core, priority, custom_id, pid, program, input_phy, "
     "input_bytes, output_phy, output_bytes, submitted_ns, claimed_ns, started_ns, ended_ns, ended_unix_ns, waited_ns, "
-    "ran_ns, modelled_cycles, modelled_ns, modelled_rule_ns, modelled_vector, modelled_scalar, modelled_ddr, "
-    "modelled_wait, modelled_dma, modelled_overlap, modelled_is_estimated, work}`: of the [history](#history) the "
+    "ran_ns, modeled_cycles, modeled_ns, modeled_rule_ns, modeled_vector, modeled_scalar, modeled_ddr, "
+    "modeled_wait, modeled_dma, modeled_overlap, modeled_is_estimated, work}`: of the [history](#history) the "
     "newest, at most `last`, by their ends. `ended_unix_ns` counts from 1970, the other times are CLOCK_MONOTONIC, 0 "
     "for what was not reached; `work` is a map of what the op charged ([cycles.md](cycles.md))",
     "trace": "map `{was_on, directory}`: `do` is on, off, or flush, which brings the files in `directory` up to date; "

@@ -95,7 +95,7 @@ _ANSWER = (
     ("claim_ns", "CLOCK_MONOTONIC; 0 when not reached, as the two below"),
     ("start_ns", "just before the op"),
     ("done_ns", "just after it"),
-    ("cycles", "modelled cycles of the op"),
+    ("cycles", "modeled cycles of the op"),
 )
 _BLOCK = (
     ("phy_addr", "physical address of the block's first byte"),
@@ -139,7 +139,7 @@ _CORE = (
     ),
     Field(layout.CORE_TASKS, "uint64", "tasks", "tasks that the core has ended since the board started"),
     Field(layout.CORE_BUSY_NS, "uint64", "busy_ns", "host ns in ops"),
-    Field(layout.CORE_CYCLES, "uint64", "cycles", "modelled cycles"),
+    Field(layout.CORE_CYCLES, "uint64", "cycles", "modeled cycles"),
     Field(layout.CORE_PID, "uint32", "pid", "process of the core, 0 for none"),
     Field(layout.CORE_BEAT_THREAD, "uint32", "beat_thread", "the kernel's id of the thread that beats"),
     *fields(layout.PROGRESS, _PROGRESS, layout.CORE_PROGRESS),

@@ -1,6 +1,6 @@
 """Fit the parameters of accelerators to the published figures that are not held out: ``hbrt/accelerators/fitted.toml``.
 
-Least squares of the logarithms of modelled by published times, each parameter within its bounds and held near a first
+Least squares of the logarithms of modeled by published times, each parameter within its bounds and held near a first
 guess by a twentieth of its logarithm's distance. The groups of channels are tried one after another. No fit reads rows
 that are held out. How far a fit is off for a family of networks that it has not seen is written beside the parameters:
 each family is left out in turn, and all its rows are judged.
@@ -68,8 +68,8 @@ def fit(chip: str, rows: list[Figure], groups_of: Iterable[tuple[int, int]]) -> 
 
         def errors(x: NDArray[Any], works: list[Any] = works) -> NDArray[Any]:
             it = Chip(*np.exp(x))
-            modelled = [it.run_us + times_of(work, it).us.sum() for work in works]
-            ratios = [np.log(us / one.published_us) for us, one in zip(modelled, rows, strict=True)]
+            modeled = [it.run_us + times_of(work, it).us.sum() for work in works]
+            ratios = [np.log(us / one.published_us) for us, one in zip(modeled, rows, strict=True)]
             return np.array([*ratios, *(PULL * (x - guess))])
 
         tried.append((least_squares(errors, guess, bounds=(low, high), loss="soft_l1", f_scale=0.15), groups))

@@ -59,7 +59,7 @@ class _Bound:
         unsized: Address and capacity of outputs whose sizes are known only after the run.
         answer: Their sizes in the last run, packed, while the next run is bound to give the same ones.
         is_constant: Whether no run has given other sizes than the run before it.
-        modelled_ns: How long a run takes on the board.
+        modeled_ns: How long a run takes on the board.
         ddr_bytes: How many bytes it moves there.
         allowed: Which program may use the memory, and the generation of the memory tables that said so.
     """
@@ -68,7 +68,7 @@ class _Bound:
     binding: Any
     ranges: tuple[tuple[int, int], ...]
     unsized: tuple[tuple[int, Tensor], ...]
-    modelled_ns: int
+    modeled_ns: int
     ddr_bytes: int
     answer: bytes = b""
     is_constant: bool = True
@@ -186,9 +186,7 @@ class Accelerator:
         if len(model.bound) >= _MAX_KEPT:
             model.bound.clear()
         unsized = tuple((at, one) for at, one in enumerate(request.outputs) if one.shape is None)
-        made = model.bound[raw] = _Bound(
-            model.session, binding, ranges, unsized, request.modelled_ns, request.ddr_bytes
-        )
+        made = model.bound[raw] = _Bound(model.session, binding, ranges, unsized, request.modeled_ns, request.ddr_bytes)
         return made
 
     # -- ends asked for
@@ -225,7 +223,7 @@ def _wish(request: memoryview) -> _Wish:
 def _charge(bound: _Bound) -> None:
     """Charge what the run takes on the board; one cycle of an accelerator core is 1 ns."""
     counter = cycles.current()
-    counter.charge(bound.modelled_ns)
+    counter.charge(bound.modeled_ns)
     counter.work[DMA_BYTES] += bound.ddr_bytes
 
 

@@ -12,7 +12,7 @@ import click
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import any_board_option
 from hbrt.cli.report import Report, is_json, reports, watched
-from hbrt.cli.tables import Column, Table, Time, command_of, modelled_time, number, numbers, shares, state
+from hbrt.cli.tables import Column, Table, Time, command_of, modeled_time, number, numbers, shares, state
 from hbrt.control.ask import ask
 from hbrt.errors import WrongUseError
 from hbrt.status import name_of
@@ -35,7 +35,7 @@ _COLUMNS = (
     state("STATE", lambda task: task["state"] if task["state"] != "failed" else f"failed {name_of(task['result'])}"),
     number("WAITED", lambda task: Time(task["waited_ns"])),
     number("RAN", lambda task: Time(task["ran_ns"]) if task["started_ns"] else None),
-    number("MODELLED", modelled_time),
+    number("MODELED", modeled_time),
     Column("OF IT", shares),
     *numbers("PID"),
     Column("PROGRAM"),
@@ -60,7 +60,7 @@ def command(board: BoardPaths, last: int, *, as_csv: bool) -> Report | None:
     """Show the tasks that ended last, oldest first.
 
     WAITED is the time from submission until a core claimed the task, RAN is the op's run time: both are measured on
-    this machine. MODELLED is how long the op's cycles take on the board; a ~ marks an estimate from what the op reads
+    this machine. MODELED is how long the op's cycles take on the board; a ~ marks an estimate from what the op reads
     and writes, because the op charges nothing. OF IT says what it was spent on: vector and scalar instructions, direct
     DDR accesses (ddr), waits for iDMA. A task that its program canceled before a core claimed it is not shown.
     """

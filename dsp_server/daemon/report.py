@@ -238,7 +238,7 @@ class Report:
             "ended_unix_ns": answer.done_ns + to_unix_ns,
             "waited_ns": max(0, (answer.claim_ns or answer.done_ns) - request.sequence),
             "ran_ns": max(0, answer.done_ns - answer.start_ns) if answer.start_ns else 0,
-            **_modelled(task, self._mailbox.layout.core_count),
+            **_modeled(task, self._mailbox.layout.core_count),
         }
 
     def _named(self, request: Request, core: int, at_ns: int, pid: int = 0) -> dict[str, Any]:
@@ -311,7 +311,7 @@ def _is_of_accelerator(request: Request, dsp_cores: int) -> bool:
     return bool(request.core_mask % OF_ITS_OWNER >> dsp_cores) or not dsp_cores
 
 
-def _modelled(task: EndedTask, dsp_cores: int) -> dict[str, Any]:
+def _modeled(task: EndedTask, dsp_cores: int) -> dict[str, Any]:
     """What a task takes on the board; nonsense numbers in a record are clipped to what an answer can hold."""
     profile, request = active(), task.request
     if _is_of_accelerator(request, dsp_cores):  # these charge ns, by their model's layers
@@ -323,10 +323,10 @@ def _modelled(task: EndedTask, dsp_cores: int) -> dict[str, Any]:
         clock_hz, rule_ns = profile.clock_hz, profile.number("cores.dsp.rule_ns")
     cycles, *parts = (min(count, _MAX_NS) for count in cost[:-1])
     return {
-        "modelled_cycles": cycles,
-        "modelled_ns": min(round(cycles * 1e9 / clock_hz), _MAX_NS),
-        "modelled_rule_ns": min(round(cycles * rule_ns), _MAX_NS),
-        **{f"modelled_{name}": count for name, count in zip(cost._fields[1:-1], parts, strict=True)},
-        "modelled_is_estimated": cost.is_estimated,
+        "modeled_cycles": cycles,
+        "modeled_ns": min(round(cycles * 1e9 / clock_hz), _MAX_NS),
+        "modeled_rule_ns": min(round(cycles * rule_ns), _MAX_NS),
+        **{f"modeled_{name}": count for name, count in zip(cost._fields[1:-1], parts, strict=True)},
+        "modeled_is_estimated": cost.is_estimated,
         "work": task.work._asdict(),
     }

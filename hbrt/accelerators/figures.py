@@ -89,12 +89,12 @@ class Judged(NamedTuple):
     """A published and a modeled time, in microseconds."""
 
     figure: Figure
-    modelled_us: float
+    modeled_us: float
 
     @property
     def ratio(self) -> float:
         """Modeled time divided by published time."""
-        return self.modelled_us / self.figure.published_us
+        return self.modeled_us / self.figure.published_us
 
 
 class Band(NamedTuple):
@@ -149,5 +149,5 @@ def order_of(rows: tuple[Judged, ...], same: str) -> float:
             if getattr(one.figure, same) == getattr(other.figure, same):
                 difference = one.figure.published_us - other.figure.published_us
                 pairs += difference != 0
-                right += difference * (one.modelled_us - other.modelled_us) > 0
+                right += difference * (one.modeled_us - other.modeled_us) > 0
     return right / pairs if pairs else 1.0

@@ -16,11 +16,11 @@ class ModelTime(NamedTuple):
     """A run on one core, alone on the DDR.
 
     Attributes:
-        modelled_ns: Modeled time of a run; 0 if unknown.
+        modeled_ns: Modeled time of a run; 0 if unknown.
         ddr_bytes: DDR bytes that it moves.
     """
 
-    modelled_ns: int = 0
+    modeled_ns: int = 0
     ddr_bytes: int = 0
 
 

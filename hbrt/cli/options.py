@@ -270,7 +270,7 @@ def profile_option(function: F) -> F:
         shell_complete=_complete_profile,
         callback=set_it,
         expose_value=False,
-        help="Constants of the modelled board: a file, or a name (j5, rk3588, ...; see docs/profiles.md). Default: "
+        help="Constants of the modeled board: a file, or a name (j5, rk3588, ...; see docs/profiles.md). Default: "
         "HBRT_PROFILE, or j5.",
     )(function)
 

@@ -190,7 +190,7 @@ _UNITS: Final = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
 
 
 def short_time(nanoseconds: float) -> str:
-    """Short text for a measured or modelled time: ``870 ns``, ``12.3 µs``, ``4.56 ms``, ``142 s``."""
+    """Short text for a measured or modeled time: ``870 ns``, ``12.3 µs``, ``4.56 ms``, ``142 s``."""
     return in_unit(nanoseconds, unit_of([nanoseconds]))
 
 
@@ -249,16 +249,16 @@ def task_name(task: Mapping[str, Any]) -> str:
 PARTS: Final = ("vector", "scalar", "ddr", "wait")
 
 
-def modelled_time(task: Mapping[str, Any]) -> Time | None:
-    """The modelled time of a task in the history, with ~ if it is estimated."""
-    if not task["modelled_cycles"]:
+def modeled_time(task: Mapping[str, Any]) -> Time | None:
+    """The modeled time of a task in the history, with ~ if it is estimated."""
+    if not task["modeled_cycles"]:
         return None
-    return Time(task["modelled_ns"], "~" if task["modelled_is_estimated"] else "")
+    return Time(task["modeled_ns"], "~" if task["modeled_is_estimated"] else "")
 
 
 def shares(task: Mapping[str, Any]) -> str:
-    """What a task's modelled cycles are spent on, as in ``most_of``."""
-    return most_of({name: task[f"modelled_{name}"] for name in PARTS})
+    """What a task's modeled cycles are spent on, as in ``most_of``."""
+    return most_of({name: task[f"modeled_{name}"] for name in PARTS})
 
 
 def most_of(parts: Mapping[str, float]) -> str:
@@ -269,9 +269,9 @@ def most_of(parts: Mapping[str, float]) -> str:
 
 
 def overlapped(task: Mapping[str, Any]) -> Time | None:
-    """The modelled time of a task's copies, and the share of it that overlapped with computing."""
-    cycles = task["modelled_dma"]
-    if not cycles or not task["modelled_cycles"]:
+    """The modeled time of a task's copies, and the share of it that overlapped with computing."""
+    cycles = task["modeled_dma"]
+    if not cycles or not task["modeled_cycles"]:
         return None
-    busy_ns = cycles * task["modelled_ns"] / task["modelled_cycles"]
-    return Time(busy_ns, after=f", {task['modelled_overlap'] / cycles:.0%} hidden")
+    busy_ns = cycles * task["modeled_ns"] / task["modeled_cycles"]
+    return Time(busy_ns, after=f", {task['modeled_overlap'] / cycles:.0%} hidden")

@@ -101,18 +101,18 @@ def calls_of(rows: Iterable[Mapping[str, Any]]) -> list[Call]:
     return [
         _call_of(row)
         for row in rows
-        if row["state"] == "done" and row["name" if row["kind"] == "dsp" else "modelled_ns"]
+        if row["state"] == "done" and row["name" if row["kind"] == "dsp" else "modeled_ns"]
     ]
 
 
 def _call_of(row: Mapping[str, Any]) -> Call:
     if row["kind"] != "dsp":
-        work, model_us = Work(**row["work"]), row["modelled_ns"] / 1000
+        work, model_us = Work(**row["work"]), row["modeled_ns"] / 1000
         name = row["name"] or "model"
         return Call(row["cmd"], name, 0, work, 0, 0, row["submitted_ns"], row["ended_ns"], model_us=model_us)
     block_bytes = row["input_bytes"] + row["output_bytes"]
     buffers = bool(row["input_bytes"]) + bool(row["output_bytes"]) + bool(row["work"]["mapped_bytes"])
-    charged = 0 if row["modelled_is_estimated"] else row["modelled_cycles"]
+    charged = 0 if row["modeled_is_estimated"] else row["modeled_cycles"]
     return Call(
         row["cmd"],
         row["name"],

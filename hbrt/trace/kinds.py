@@ -24,12 +24,10 @@ class EventKind(IntEnum):
     SEGMENT = 11  # text: the step; unit: BPU core
     # Of a core.
     RUN = 20  # an op with its own events, around its start and end; a: sequence; b, c: cycles before and after
-    COPY = (
-        21  # an iDMA copy, from its issue to its completion; a, b: modelled cycles of its bytes; c: bytes; unit: lane
-    )
-    DMA_WAIT = 22  # a, b: modelled cycles
-    STALL = 23  # loads straight from DDR; a, b: modelled cycles; c: bytes. An instant
-    TCM = 24  # bytes in use: a in bank 0, b in bank 1; c: modelled cycles. An instant
+    COPY = 21  # an iDMA copy, from its issue to its completion; a, b: modeled cycles of its bytes; c: bytes; unit: lane
+    DMA_WAIT = 22  # a, b: modeled cycles
+    STALL = 23  # loads straight from DDR; a, b: modeled cycles; c: bytes. An instant
+    TCM = 24  # bytes in use: a in bank 0, b in bank 1; c: modeled cycles. An instant
     # Of a relay or a gateway.
     HOP = 30  # text: what is done; a: sequence, 0 for none; b: bytes; unit: client
     # Of the daemon.

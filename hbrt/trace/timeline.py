@@ -22,7 +22,7 @@ from hbrt.trace.sink import Facts, Flow, Sink
 
 SUBMIT_NS = 1000
 """Length shown for submissions of a program that recorded none: an arrow must start at a slice."""
-MODELLED = "modelled for the board"
+MODELED = "modeled for the board"
 _MAX_NS = 1 << 52  # between a task's submission and its end, and between two tasks
 _MAX_CYCLES = 1 << 48
 _CORE_ROLE = "core "
@@ -104,7 +104,7 @@ class _Timeline:
             name = f"{recording.lost} older events or tasks were dropped: the rings were full"
             self._sink.instant(self._track("log"), name, self._origin_ns)
         for tasks in recording.tasks:
-            self._modelled(map(_cleaned, tasks()), cores)
+            self._modeled(map(_cleaned, tasks()), cores)
 
     # -- tasks
 
@@ -218,7 +218,7 @@ class _Timeline:
                 for bank, used in enumerate((event.a, event.b)):
                     self._sink.value(self._counter(f"{source.role} TCM bank {bank}, bytes"), event.start_ns, used)
 
-    def _modelled(self, tasks: Iterable[EndedTask], cores: Sequence[Source]) -> None:
+    def _modeled(self, tasks: Iterable[EndedTask], cores: Sequence[Source]) -> None:
         """Write a core's ops one after another by cycles, and what the engines did in each."""
         before, runs = 0, None
         for task in tasks:
@@ -229,7 +229,7 @@ class _Timeline:
             if runs is None:
                 runs = _Runs(_one_by_one(source for source in cores if source.role == role))
             inner, offset = runs.of(task), before
-            track = self._track(f"{role} ops", self._modelled_group())
+            track = self._track(f"{role} ops", self._modeled_group())
             name, at = self._name(task), self._at
             if not answer.cycles:
                 self._sink.instant(track, f"{name} charged no cycles ('hbrt tasks' has an estimate)", at(before))
@@ -248,11 +248,11 @@ class _Timeline:
         for event in sorted(inner, key=lambda one: one.a if one.kind != EventKind.TCM else one.c):
             first, last = event.a + offset, event.b + offset
             if event.kind == EventKind.COPY:
-                copies = self._track(f"{role} DMA", self._modelled_group())
+                copies = self._track(f"{role} DMA", self._modeled_group())
                 self._sink.slice(copies, "copy", at(first), at(last), {"bytes": event.c})
             elif event.kind == EventKind.TCM:
                 for bank, used in enumerate((event.a, event.b)):
-                    counter = self._counter(f"{role} TCM bank {bank}, bytes, modelled", self._modelled_group())
+                    counter = self._counter(f"{role} TCM bank {bank}, bytes, modeled", self._modeled_group())
                     self._sink.value(counter, at(event.c + offset), used)
             elif event.kind in {EventKind.DMA_WAIT, EventKind.STALL} and first < last:
                 if spent < first:
@@ -286,11 +286,11 @@ class _Timeline:
             "result": answer.result,
             "process": task.pid,
             "waited_us (measured)": max(0, (answer.claim_ns or answer.done_ns) - request.sequence) / 1000,
-            "modelled_cycles": answer.cycles,
-            "modelled_us": answer.cycles / 1000 if is_model else answer.cycles * 1e6 / self._recording.clock_hz,
-            "modelled_wait_cycles": task.work.wait_cycles,
-            "modelled_dma_cycles": task.work.dma_cycles,
-            **({} if is_model or task.work.has_arithmetic else {"modelled": "the op charged no arithmetic"}),
+            "modeled_cycles": answer.cycles,
+            "modeled_us": answer.cycles / 1000 if is_model else answer.cycles * 1e6 / self._recording.clock_hz,
+            "modeled_wait_cycles": task.work.wait_cycles,
+            "modeled_dma_cycles": task.work.dma_cycles,
+            **({} if is_model or task.work.has_arithmetic else {"modeled": "the op charged no arithmetic"}),
             "input": f"{request.input_phy:#x}+{request.input_bytes:#x}",
             "output": f"{request.output_phy:#x}+{request.output_bytes:#x}",
         }
@@ -311,11 +311,9 @@ class _Timeline:
             self._groups[pid] = self._sink.group(name or self._recording.programs.get(pid) or "a program", pid)
         return self._groups[pid]
 
-    def _modelled_group(self) -> int:
+    def _modeled_group(self) -> int:
         if -1 not in self._groups:
-            name = (
-                f"board {self._recording.board}, {MODELLED}: cycles at {self._recording.clock_hz / 1e6:g} MHz, from 0"
-            )
+            name = f"board {self._recording.board}, {MODELED}: cycles at {self._recording.clock_hz / 1e6:g} MHz, from 0"
             self._groups[-1] = self._sink.group(name)
         return self._groups[-1]
 
@@ -411,7 +409,7 @@ def _flow(sequence: int, client: int) -> Flow:
 
 
 def _cycles_of(event: Event) -> dict[str, int | float | str]:
-    return {"modelled_cycles": event.b - event.a}
+    return {"modeled_cycles": event.b - event.a}
 
 
 def _signed(value: int) -> int:

@@ -35,7 +35,7 @@ struct hbrt_dsp_engine {
   uint64_t depth;     /* maximum of outstanding copies, HBRT_COPIES or less */
   uint64_t issue_cycles, setup_cycles, row_cycles, bytes_per_cycle, poll_cycles;
   uint64_t bank_start[2], bank_bytes[2];
-  uint64_t start_cycle, now, busy_until; /* modelled cycles: at the op's start, of the core, of the engine */
+  uint64_t start_cycle, now, busy_until; /* modeled cycles: at the op's start, of the core, of the engine */
   int64_t first_handle, last_handle, polled; /* before the op's first copy, of the last copy, of the last poll */
   uint64_t copy_count, tile_count, mapping_count, freed_count; /* freed_count continues across ops */
   struct hbrt_dsp_copy copies[HBRT_COPIES];

@@ -75,7 +75,7 @@ def document(found: list[Goal]) -> dict[str, Any]:
     rows = held_out()
 
     def as_dicts(rows: tuple[Judged, ...]) -> list[dict[str, Any]]:
-        return [{**one.figure._asdict(), "modelled_us": one.modelled_us, "ratio": one.ratio} for one in rows]
+        return [{**one.figure._asdict(), "modeled_us": one.modeled_us, "ratio": one.ratio} for one in rows]
 
     return {
         "held_out": as_dicts(rows),
@@ -92,7 +92,7 @@ def document(found: list[Goal]) -> dict[str, Any]:
 _JUDGED: Final = (
     Column("CHIP", lambda one: one.figure.chip),
     number("PUBLISHED", lambda one: time_of_us(one.figure.published_us)),
-    number("MODEL", lambda one: time_of_us(one.modelled_us)),
+    number("MODEL", lambda one: time_of_us(one.modeled_us)),
     number("RATIO", lambda one: f"{one.ratio:.2f}"),
 )
 _CHIPS: Final = (
@@ -138,7 +138,7 @@ def _of_chip(name: str, rows: tuple[Judged, ...]) -> tuple[object, ...]:
 
 
 def write_plot(file: Path) -> None:
-    """Draw modelled against published times, both fitted and held-out ones.
+    """Draw modeled against published times, both fitted and held-out ones.
 
     Raises:
         ImportError: matplotlib is not installed.
@@ -154,7 +154,7 @@ def write_plot(file: Path) -> None:
             rows = [one for one in judged() if one.figure.chip == name and one.figure.is_held_out == is_held_out]
             axes.scatter(
                 [one.figure.published_us / 1000 for one in rows],
-                [one.modelled_us / 1000 for one in rows],
+                [one.modeled_us / 1000 for one in rows],
                 s=28,
                 facecolors=fill,
                 edgecolors=f"C{at}",
@@ -164,7 +164,7 @@ def write_plot(file: Path) -> None:
     axes.plot(ends, ends, color="0.5", linewidth=1)
     for factor in (0.7, 1.3):
         axes.plot(ends, [factor * end for end in ends], color="0.7", linewidth=1, linestyle="--")
-    axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, xlabel="published, ms", ylabel="modelled, ms")
+    axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, xlabel="published, ms", ylabel="modeled, ms")
     axes.set_title("A run on one core; dashed: 30% off")
     axes.legend(fontsize=8)
     drawing.savefig(file, dpi=110)

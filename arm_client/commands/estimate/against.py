@@ -19,7 +19,7 @@ class BadEstimateError(ValueError):
 
 
 class Change(NamedTuple):
-    """A time before and now, in modelled microseconds; None if only one of the documents has it."""
+    """A time before and now, in modeled microseconds; None if only one of the documents has it."""
 
     what: str
     before_us: float | None
@@ -71,5 +71,5 @@ def report(changes: list[Change], most_growth: float) -> Report:
 def _times_of(document: dict[str, Any]) -> dict[str, float]:
     if "boards" in document:
         return {one["board"]: float(one["run_us"]) for one in document["boards"]}
-    each = {f"{one['name']} ({one['cmd']:#x})": float(one["modelled_us"]) for one in document["calls"]}
-    return {**each, "all calls": float(document["total"]["modelled_us"])}
+    each = {f"{one['name']} ({one['cmd']:#x})": float(one["modeled_us"]) for one in document["calls"]}
+    return {**each, "all calls": float(document["total"]["modeled_us"])}

@@ -57,7 +57,7 @@ def _known(board: BoardRef) -> Known:
     rows: list[dict[str, Any]] = ask(board, "tasks", last=MOST)
     ended = sum(core["tasks"] for core in ask(board, "status")["cores"])
     unknown_runs = sum(
-        row["kind"] != "dsp" and row["state"] == "done" and not row["modelled_ns"] and row["priority"] != LOAD_PRIORITY
+        row["kind"] != "dsp" and row["state"] == "done" and not row["modeled_ns"] and row["priority"] != LOAD_PRIORITY
         for row in rows
     )
     return Known(calls_of(rows), unknown_runs, max(0, ended - len(rows)))

@@ -102,7 +102,7 @@ def _what_if(_ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
     "--plot",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="With --self-check: draw modelled against published times (PNG). Needs the extra 'estimate'.",
+    help="With --self-check: draw modeled against published times (PNG). Needs the extra 'estimate'.",
 )
 @reports
 @click.pass_context
@@ -111,7 +111,7 @@ def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool) -> Re
 
     A MODEL.onnx is estimated layer by layer, for the NPUs and BPUs with published figures.
 
-    All times are modelled for the board, by the profile's constants; none is measured here. Each has a range, from the
+    All times are modeled for the board, by the profile's constants; none is measured here. Each has a range, from the
     assumed constants at their best to all at their worst.
     """
     if ctx.invoked_subcommand is not None:
@@ -411,7 +411,7 @@ def offload(
     """Compare the op of CMD with a function on the CPU, and find the size from which a call pays off.
 
     The function is measured here; the board's CPU is taken to be cpu.host_ratio times slower, an assumed constant. The
-    op's time is modelled. One call is set against many, and one buffer with offsets against many.
+    op's time is modeled. One call is set against many, and one buffer with offsets against many.
     """
     import numpy as np
 

@@ -65,8 +65,8 @@ def _measurement(row: dict[str, str], where: str) -> Measurement:
         board_us = float(row[column])
         work = Work(*(int(row[f"work_{name}"]) for name in Work._fields))
         block_bytes = [int(row["input_bytes"]), int(row["output_bytes"])]
-        is_estimated = row["modelled_is_estimated"] == "True"
-        charged = 0 if is_estimated else int(row["modelled_cycles"])
+        is_estimated = row["modeled_is_estimated"] == "True"
+        charged = 0 if is_estimated else int(row["modeled_cycles"])
         cmd = int(row["cmd"])
     except KeyError as error:
         raise BadMeasurementsError(f"{where}: no column {error}; start from the output of hbrt tasks --csv.") from None
@@ -164,11 +164,11 @@ def _op_of(one: Measurement) -> str:
 
 
 def errors(measurements: Sequence[Measurement], base: Profile, profile: Profile) -> list[float]:
-    """Of each measurement the logarithm of modelled against measured."""
-    return [log(max(_modelled_us(one, base, profile), 1e-9) / one.board_us) for one in measurements]
+    """Of each measurement the logarithm of modeled against measured."""
+    return [log(max(_modeled_us(one, base, profile), 1e-9) / one.board_us) for one in measurements]
 
 
-def _modelled_us(one: Measurement, base: Profile, profile: Profile) -> float:
+def _modeled_us(one: Measurement, base: Profile, profile: Profile) -> float:
     parts = parts_of(one.call, base, profile, is_relayed=False)
     return parts.total if one.is_whole else parts.op
 
@@ -176,7 +176,7 @@ def _modelled_us(one: Measurement, base: Profile, profile: Profile) -> float:
 def _moves(key: str, measurements: Sequence[Measurement], base: Profile) -> bool:
     one = base.constants[key]
     low, high = (base.with_values({key: bound}) for bound in (one.low, one.high))
-    return any(_modelled_us(each, base, low) != _modelled_us(each, base, high) for each in measurements)
+    return any(_modeled_us(each, base, low) != _modeled_us(each, base, high) for each in measurements)
 
 
 def _allowed(key: str, number: float) -> float:

@@ -19,7 +19,7 @@ MAX_RUNS: Final = 200
 
 
 class Choice(NamedTuple):
-    """One size: the times on the board's CPU and on the DSP, all modelled, in microseconds.
+    """One size: the times on the board's CPU and on the DSP, all modeled, in microseconds.
 
     Attributes:
         elements: Of the array.
@@ -115,16 +115,16 @@ def report(choices: Sequence[Choice], profile: Profile, calls: int, buffers: int
         {
             "elements": one.elements,
             "host_cpu_us": one.host_us,
-            "modelled_cpu": range_as_dict(one.cpu),
-            "modelled_one_call": range_as_dict(one.one_call),
-            "modelled_many_calls_us": one.many_calls,
-            "modelled_many_buffers_us": one.many_buffers,
-            "modelled_gain": range_as_dict(one.gain),
+            "modeled_cpu": range_as_dict(one.cpu),
+            "modeled_one_call": range_as_dict(one.one_call),
+            "modeled_many_calls_us": one.many_calls,
+            "modeled_many_buffers_us": one.many_buffers,
+            "modeled_gain": range_as_dict(one.gain),
             "wins": one.verdict,
         }
         for one in choices
     ]
-    wins = {"best": perhaps, "modelled": likely, "worst": surely}
+    wins = {"best": perhaps, "modeled": likely, "worst": surely}
     columns = (
         *numbers("ELEMENTS"),
         number("CPU HERE", lambda one: time_of_us(one.host_us)),
@@ -145,7 +145,7 @@ def report(choices: Sequence[Choice], profile: Profile, calls: int, buffers: int
     return Report(
         {"profile": profile.name, "calls": calls, "buffers": buffers, "dsp_wins_from": wins, "sizes": sizes},
         Table(columns, choices),
-        "\nCPU HERE is measured on this machine; the other times are modelled for the board.",
+        "\nCPU HERE is measured on this machine; the other times are modeled for the board.",
         verdict,
         *shares_of(range_as_dict(choices[-1].gain)),
     )

@@ -85,8 +85,8 @@ def parts_shown(document: dict[str, Any]) -> Iterator[object]:
             f"{counted(document['cores'], 'DSP core')} at {clock_mhz:g} MHz" if clock_mhz else "the cores of the board"
         )
         yield (
-            f"\n{counted(sum(one['calls'] for one in each), 'call')} in total: {us(total['modelled_us'])}, from "
-            f"{us(total['low_us'])} to {us(total['high_us'])}, modelled for {dsp} (profile {profile['name']}). The "
+            f"\n{counted(sum(one['calls'] for one in each), 'call')} in total: {us(total['modeled_us'])}, from "
+            f"{us(total['low_us'])} to {us(total['high_us'])}, modeled for {dsp} (profile {profile['name']}). The "
             "program's own work on the CPU is not included."
         )
         parts = {name: sum(one["parts_us"][name] * one["calls"] for one in each) for name in Parts._fields}
@@ -101,7 +101,7 @@ def parts_shown(document: dict[str, Any]) -> Iterator[object]:
 
 def notes_of(document: dict[str, Any]) -> Iterator[str]:
     """What a document from ``document_of`` assumes, and what it leaves out."""
-    if document["ddr_wait_us"] > 0.001 * document["total"]["modelled_us"]:
+    if document["ddr_wait_us"] > 0.001 * document["total"]["modeled_us"]:
         yield (
             f"{us(document['ddr_wait_us'])} of it the cores wait for the DDR that they share: "
             f"{rounded(document['ddr_mb_per_s'])} MB/s, assumed."
@@ -180,10 +180,10 @@ def us(time_us: float) -> str:
 
 
 def range_as_dict(total: Range) -> dict[str, Any]:
-    """A range for JSON, in modelled microseconds."""
+    """A range for JSON, in modeled microseconds."""
     return {
         "low_us": total.low,
-        "modelled_us": total.value,
+        "modeled_us": total.value,
         "high_us": total.high,
         "spread": [{**one._asdict(), "share": total.share(one)} for one in total.spread],
     }
@@ -237,7 +237,7 @@ _COLUMNS: Final = (
     Column("OP", "name"),
     *numbers("CALLS"),
     number("LOW", _time("low_us")),
-    number("MODELLED", lambda one: time_of_us(one["modelled_us"], "~" * one["is_estimated"])),
+    number("MODELED", lambda one: time_of_us(one["modeled_us"], "~" * one["is_estimated"])),
     number("HIGH", _time("high_us")),
     *(number(name.upper(), _part(name)) for name in Parts._fields),
     number("DMA", _time("dma_us")),

@@ -54,21 +54,21 @@ class Point(NamedTuple):
 
     what: str
     published_us: float
-    modelled_us: float
+    modeled_us: float
     goal: float | None = GOAL
     published_most_us: float | None = None
 
     @property
     def error(self) -> float | None:
         """The model's error, as a share of the published time; None for an interval."""
-        return None if self.published_most_us else self.modelled_us / self.published_us - 1
+        return None if self.published_most_us else self.modeled_us / self.published_us - 1
 
     @property
     def is_met(self) -> bool:
         """Whether it is within the goal, when there is one, or inside the published interval."""
         if self.published_most_us:
-            return self.published_us <= self.modelled_us <= self.published_most_us
-        return self.goal is None or abs(self.modelled_us / self.published_us - 1) <= self.goal
+            return self.published_us <= self.modeled_us <= self.published_most_us
+        return self.goal is None or abs(self.modeled_us / self.published_us - 1) <= self.goal
 
 
 class Cpu(NamedTuple):
@@ -80,7 +80,7 @@ class Cpu(NamedTuple):
     streamed_bytes: float = 0  # in a row: read, written or cleared
 
     def us(self, profile: Profile) -> float:
-        """Modelled time."""
+        """Modeled time."""
         number = profile.number
         return (
             self.accesses * number("cpu.random_ns")
@@ -192,7 +192,7 @@ def self_check(profile: Profile, plot: Path | None) -> Report:
     goals = [*accuracy.goals(held_out), _of_dsp(points), *accuracy.of_speed()]
     are_met = all(one.is_met for one in points) and all(one.is_met for one in goals)
     dsp = [{**one._asdict(), "error": one.error, "is_met": one.is_met} for one in points]
-    times = [time for one in points if one.goal != RATIO_GOAL for time in (one.published_us, one.modelled_us)]
+    times = [time for one in points if one.goal != RATIO_GOAL for time in (one.published_us, one.modeled_us)]
     unit = unit_of([1000 * time for time in times])
     columns = (Column("PUBLISHED"), *numbers("FIGURE", "MODEL", "OFF", "GOAL"), Column(""))
     return Report(
@@ -222,4 +222,4 @@ def _row(one: Point, unit: str) -> tuple[Any, ...]:
         figure += f" to {text(one.published_most_us)}"
     goal = "" if one.goal is None else "inside" if one.published_most_us else f"{one.goal:.0%}"
     off = "" if one.error is None else f"{one.error:+.0%}"
-    return one.what, figure, text(one.modelled_us), off, goal, "" if not goal else "met" if one.is_met else "missed"
+    return one.what, figure, text(one.modeled_us), off, goal, "" if not goal else "met" if one.is_met else "missed"

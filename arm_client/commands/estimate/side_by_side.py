@@ -20,7 +20,7 @@ def parts_shown(document: dict[str, Any]) -> Iterator[object]:
     boards = document["boards"]
     yield Table(_COLUMNS, boards)
     yield (
-        "\nModelled for all calls of each board, from their submission to their end. What the program computes on the "
+        "\nModeled for all calls of each board, from their submission to their end. What the program computes on the "
         "CPU is not in it. One board with its calls and what its range comes from: --profile."
     )
     if any(one["parts"]["model"] for one in boards):
@@ -40,7 +40,7 @@ def _board(one: dict[str, Any]) -> dict[str, Any]:
     return {
         **one,
         "board": one["profile"]["name"],
-        "run_us": total["modelled_us"],
+        "run_us": total["modeled_us"],
         "low_us": total["low_us"],
         "high_us": total["high_us"],
         "parts": {part: part_us / busy_us if busy_us else 0.0 for part, part_us in whole.items()},
@@ -52,7 +52,7 @@ _COLUMNS: Final = (
     Column("BOARD"),
     number("CALLS", "made"),
     number("LOW", lambda one: time_of_us(one["low_us"])),
-    number("MODELLED", lambda one: time_of_us(one["run_us"])),
+    number("MODELED", lambda one: time_of_us(one["run_us"])),
     number("HIGH", lambda one: time_of_us(one["high_us"])),
     Column("MOST OF IT", lambda one: most_of(one["parts"])),
 )

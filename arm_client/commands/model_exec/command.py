@@ -198,7 +198,7 @@ def infer(**flags: Any) -> Report:
 @reports
 def perf(**flags: Any) -> Report:
     """Run a model repeatedly, on random input by default, and show its latency and frame rate."""
-    from arm_client.commands.model_exec.models import Models, modelled_run, modelled_text, plan_of
+    from arm_client.commands.model_exec.models import Models, modeled_run, modeled_text, plan_of
     from arm_client.commands.model_exec.perf import perf
     from arm_client.commands.model_exec.stats import progress_line, summary_block
     from arm_client.dnn.profile.profiler import StepProfile
@@ -234,13 +234,13 @@ def perf(**flags: Any) -> Report:
                 "thread_num": summary.thread_num,
             },
         )
-    modelled = modelled_run(plan.read())
+    modeled = modeled_run(plan.read())
     document = {"model_name": model.name, "core_id": flags["core_id"], "load_ms": models.load_ms}
     return Report(
-        document | summary.document() | profile.document() | {"modelled": modelled},
+        document | summary.document() | profile.document() | {"modeled": modeled},
         *([progress_line(summary)] if summary.frame_count % load.cycle else []),
         f"\n{summary_block(summary)}",
-        f"\n{modelled_text(modelled)}",
+        f"\n{modeled_text(modeled)}",
     )
 
 

@@ -166,7 +166,7 @@ def _value_text(name: str, value: Any) -> str:
     return f"({''.join(f'{one},' for one in value)})" if is_shape else ",".join(f"{one:g}" for one in value)
 
 
-def modelled_run(model: ModelProto) -> dict[str, Any]:
+def modeled_run(model: ModelProto) -> dict[str, Any]:
     """A run on one core of this process's board, in milliseconds, by the model's layers, or ``why_not``."""
     board = attached().profile.chip
     if chip_named(board) is None:
@@ -179,12 +179,12 @@ def modelled_run(model: ModelProto) -> dict[str, Any]:
     return {"board": board, "run_ms": run_ms, "low_ms": low_ms, "high_ms": high_ms, "assumed": run.why}
 
 
-def modelled_text(run: dict[str, Any]) -> str:
+def modeled_text(run: dict[str, Any]) -> str:
     """It as a sentence."""
     if "why_not" in run:
-        return f"Modelled for {run['board']}: no estimate, since {run['why_not'].rstrip('.')}."
+        return f"Modeled for {run['board']}: no estimate, since {run['why_not'].rstrip('.')}."
     assumed = f" Assumed: {run['assumed']}." if run["assumed"] else ""
     return (
-        f"Modelled for {run['board']} by the model's layers: a run takes {run['run_ms']:.3f}ms on one core, 90% of "
+        f"Modeled for {run['board']} by the model's layers: a run takes {run['run_ms']:.3f}ms on one core, 90% of "
         f"such {run['low_ms']:.3f} to {run['high_ms']:.3f}ms; the figures above are measured on this machine.{assumed}"
     )

@@ -1,4 +1,4 @@
-"""``hbrt op bench``: an op over sizes, measured here and modelled for the board; two images against each other."""
+"""``hbrt op bench``: an op over sizes, measured here and modeled for the board; two images against each other."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Ratio(NamedTuple):
 
 
 class Dot(NamedTuple):
-    """An op at one size in a roofline plot: VLIW instructions per byte moved, and per modelled µs."""
+    """An op at one size in a roofline plot: VLIW instructions per byte moved, and per modeled µs."""
 
     elements: int
     intensity: float
@@ -81,19 +81,19 @@ def roofs(profile: Profile) -> dict[str, tuple[float, float]]:
 
 
 def row_of(sample: Sample, profile: Profile) -> dict[str, Any]:
-    """An op at one size, as data: measured times have ``host`` in their names, modelled ones ``modelled``."""
+    """An op at one size, as data: measured times have ``host`` in their names, modeled ones ``modeled``."""
     cost = op_cost(sample.call, profile, profile)
     dot = dot_of(sample, profile)
     return {
         "elements": sample.elements,
         "host_median_us": float(np.median(sample.host_ns)) / 1000,
         "host_runs_ns": sample.host_ns,
-        "modelled_us": profile.us(cost.cycles),
-        "modelled_cycles": cost.cycles,
-        **{f"modelled_{name}_cycles": count for name, count in cost._asdict().items() if name in _PARTS},
-        "modelled_is_estimated": cost.is_estimated,
+        "modeled_us": profile.us(cost.cycles),
+        "modeled_cycles": cost.cycles,
+        **{f"modeled_{name}_cycles": count for name, count in cost._asdict().items() if name in _PARTS},
+        "modeled_is_estimated": cost.is_estimated,
         "intensity": dot.intensity,
-        "modelled_instructions_per_us": dot.performance,
+        "modeled_instructions_per_us": dot.performance,
     }
 
 
@@ -121,7 +121,7 @@ def plot(dots: Sequence[Dot], profile: Profile, title: str, file: Path) -> None:
         note = f"{'~' if dot.is_estimated else ''}{dot.elements}"
         axes.annotate(note, (dot.intensity, dot.performance), (5, lift), textcoords="offset points", fontsize=8)
     axes.set(
-        title=f"{title}\nmodelled for the board, profile {profile.name}; numbers are elements",
+        title=f"{title}\nmodeled for the board, profile {profile.name}; numbers are elements",
         xlabel="vector instructions for each byte moved",
         ylabel="vector instructions per µs, one core",
     )

@@ -20,14 +20,14 @@ CALL_SECONDS = 60.0
 _COLUMNS = (
     *numbers("ELEMENTS"),
     number("HOST", lambda row: time_of_us(row["host_median_us"])),
-    number("MODELLED", lambda row: time_of_us(row["modelled_us"], "~" * row["modelled_is_estimated"])),
-    Column("OF IT", lambda row: most_of({name: row[f"modelled_{name}_cycles"] for name in PARTS})),
+    number("MODELED", lambda row: time_of_us(row["modeled_us"], "~" * row["modeled_is_estimated"])),
+    Column("OF IT", lambda row: most_of({name: row[f"modeled_{name}_cycles"] for name in PARTS})),
 )
 _RATIOS = (
     number("HOST RATIO", lambda row: f"{row['host_ratio']['value']:.2f}"),
     Column("95%", lambda row: f"{row['host_ratio']['low']:.2f} to {row['host_ratio']['high']:.2f}"),
     Column("", lambda row: row["host_ratio"]["verdict"]),
-    number("MODELLED RATIO", lambda row: None if row["modelled_ratio"] is None else f"{row['modelled_ratio']:.2f}"),
+    number("MODELED RATIO", lambda row: None if row["modeled_ratio"] is None else f"{row['modeled_ratio']:.2f}"),
 )
 
 
@@ -109,9 +109,9 @@ def bench(
 ) -> Report:
     """Call the op of CMD with arrays of several sizes.
 
-    HOST is the median time in the op, measured on this machine; MODELLED is its time on the board. With --against both
+    HOST is the median time in the op, measured on this machine; MODELED is its time on the board. With --against both
     images take turns, call by call; the ratio of their host times is the median over such pairs, with a 95% interval
-    (bootstrap). Modelled times repeat exactly.
+    (bootstrap). Modeled times repeat exactly.
     """
     from arm_client.client import connect, private_board
     from arm_client.commands.op.bench import dot_of, plot as write_plot, ratio_of, row_of
@@ -139,7 +139,7 @@ def bench(
     for row, new, old in zip(rows, samples, others[0], strict=True) if others else ():
         ratio, other = ratio_of(new.host_ns, old.host_ns), row_of(old, profile)
         row["host_ratio"] = {**ratio._asdict(), "verdict": ratio.verdict}
-        row["modelled_ratio"] = row["modelled_us"] / other["modelled_us"] if other["modelled_us"] else None
+        row["modeled_ratio"] = row["modeled_us"] / other["modeled_us"] if other["modeled_us"] else None
     if plot is not None:
         name = samples[0].call.name or f"command {cmd:#x}"
         try:
@@ -147,7 +147,7 @@ def bench(
         except ImportError as error:
             raise click.UsageError(f"A plot needs matplotlib ({error}): pip install 'hbrt[estimate]'.") from None
     parts: list[object] = [Table((*_COLUMNS, *_RATIOS) if others else _COLUMNS, rows)]
-    if any(row["modelled_is_estimated"] for row in rows):
+    if any(row["modeled_is_estimated"] for row in rows):
         parts.append("~: the op charges nothing; estimated from its reads and writes; see hb_dsp_charge.")
     if plot is not None:
         parts.append(f"Wrote {plot}.")

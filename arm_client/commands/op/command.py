@@ -206,13 +206,13 @@ def check(cmd: int, against: str, params: str | None, board: Any, **how: Any) ->
                 _explain(error, has_params=params is not None)
             raise
         else:
-            modelled = _modelled(connected.session.link.request("tasks", last=found.cases), cmd)
+            modeled = _modeled(connected.session.link.request("tasks", last=found.cases), cmd)
         finally:
             if connected.session.daemon is None:  # a private board says it by itself
                 show_text(read_log(), err=True, nl=False)
     code = Exit.GOOD if found.difference is None else Exit.FAILED
-    text = _as_text(cmd, name, against, found, modelled)
-    return Report({**_as_data(cmd, name, against, found), **modelled}, text, code=code)
+    text = _as_text(cmd, name, against, found, modeled)
+    return Report({**_as_data(cmd, name, against, found), **modeled}, text, code=code)
 
 
 @command.command(
@@ -267,11 +267,11 @@ def _explain(error: Exception, *, has_params: bool) -> None:
         show_text(note, err=True)
 
 
-def _as_text(cmd: int, name: str, against: str, found: Any, modelled: dict[str, Any]) -> str:
+def _as_text(cmd: int, name: str, against: str, found: Any, modeled: dict[str, Any]) -> str:
     if found.difference is None:
         return (
             f"Command {cmd:#x} ({name}) agrees with {against} in {found.cases} cases; largest difference "
-            f"{found.largest_ulp} ulp.{_modelled_text(**modelled) if modelled else ''}"
+            f"{found.largest_ulp} ulp.{_modeled_text(**modeled) if modeled else ''}"
         )
     case, difference = found.case, found.difference
     where = str(case).capitalize()
@@ -290,23 +290,23 @@ def _hint(generated: Any, returned: Any) -> str:
     return f" The reference returned {returned}: if the op writes another type, return that."
 
 
-def _modelled(rows: list[dict[str, Any]], cmd: int) -> dict[str, Any]:
+def _modeled(rows: list[dict[str, Any]], cmd: int) -> dict[str, Any]:
     """The shortest and longest call of a command on the board, among the newest tasks; empty if there are none."""
     own = [row for row in rows if row["cmd"] == cmd and row["state"] == "done"]
     if not own:
         return {}
-    times_us = [row["modelled_ns"] / 1000 for row in own]
+    times_us = [row["modeled_ns"] / 1000 for row in own]
     return {
-        "modelled_least_us": min(times_us),
-        "modelled_most_us": max(times_us),
-        "modelled_is_estimated": any(row["modelled_is_estimated"] for row in own),
+        "modeled_least_us": min(times_us),
+        "modeled_most_us": max(times_us),
+        "modeled_is_estimated": any(row["modeled_is_estimated"] for row in own),
     }
 
 
-def _modelled_text(modelled_least_us: float, modelled_most_us: float, *, modelled_is_estimated: bool) -> str:
-    least, most = (short_time(time_us * 1000) for time_us in (modelled_least_us, modelled_most_us))
-    how = " (estimated: the op charges nothing)" if modelled_is_estimated else ""
-    return f"\nOn the board a call takes {least} to {most}, modelled{how}."
+def _modeled_text(modeled_least_us: float, modeled_most_us: float, *, modeled_is_estimated: bool) -> str:
+    least, most = (short_time(time_us * 1000) for time_us in (modeled_least_us, modeled_most_us))
+    how = " (estimated: the op charges nothing)" if modeled_is_estimated else ""
+    return f"\nOn the board a call takes {least} to {most}, modeled{how}."
 
 
 def _as_data(cmd: int, name: str, against: str, found: Any) -> dict[str, Any]:

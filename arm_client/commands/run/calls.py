@@ -64,11 +64,11 @@ class Calls:
             "core": self.core,
             "status": self.status,
             "host_time_us": self.host_time_us(),
-            **self._modelled(),
+            **self._modeled(),
         }
         return {name: value for name, value in known.items() if value is not None}
 
-    def _modelled(self) -> dict[str, Any]:
+    def _modeled(self) -> dict[str, Any]:
         """The total time of the ops on the board; empty for a program that calls no ops."""
         session = process.default
         if session is None or not self._ended:
@@ -76,10 +76,10 @@ class Calls:
         costs = [task_cost(*ended, session.profile, is_done=True) for ended in self._ended]
         cycles, *parts = map(sum, zip(*(cost[:-1] for cost in costs), strict=True))
         return {
-            "modelled_cycles": cycles,
-            "modelled_us": session.profile.us(cycles),
-            **{f"modelled_{name}": count for name, count in zip(Cost._fields[1:-1], parts, strict=True)},
-            "modelled_is_estimated": any(cost.is_estimated for cost in costs),
+            "modeled_cycles": cycles,
+            "modeled_us": session.profile.us(cycles),
+            **{f"modeled_{name}": count for name, count in zip(Cost._fields[1:-1], parts, strict=True)},
+            "modeled_is_estimated": any(cost.is_estimated for cost in costs),
         }
 
     def _submit(self, call: Callable[..., int], task: Any, first: Any, second: Any, *rest: Any) -> int:

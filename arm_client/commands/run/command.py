@@ -50,7 +50,7 @@ _COLUMNS = (
     Column("STATUS", _if_known("status", lambda status: name_of(status) if status else "0")),
     number("LARGEST ERROR", _if_known("max_error", "{:.2g}".format)),
     number("HOST TIME", _if_known("host_time_us", _us)),
-    number("MODELLED", _if_known("modelled_us", _us)),
+    number("MODELED", _if_known("modeled_us", _us)),
     Column("RESULT", lambda result: "ok" if result["passed"] else "FAILED"),
 )
 _DEFECTS = (

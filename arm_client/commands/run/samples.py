@@ -25,7 +25,7 @@ _FROM_OTHERS = {"nn": {"digits": "dnn"}}
 _RUNNER = "arm_client.commands.run.sample"
 LOADED = ("numpy", "arm_client.client", "arm_client.sample", _RUNNER)
 # Fields of every sample's record; None for an unknown value.
-_FIELDS = ("op", "command", "core", "status", "max_error", "host_time_us", "modelled_us", "output_file")
+_FIELDS = ("op", "command", "core", "status", "max_error", "host_time_us", "modeled_us", "output_file")
 
 
 class Outcome(NamedTuple):

@@ -13,7 +13,7 @@ from hbrt.cli.tables import (
     Time,
     command_of,
     core_name,
-    modelled_time,
+    modeled_time,
     number,
     numbers,
     overlapped,
@@ -30,7 +30,7 @@ BAR_CELLS: Final = 10
 _LAST = (
     *numbers("CORE"),
     Column("LAST OP", lambda one: one["name"] or task_name(one)),
-    number("MODELLED", modelled_time),
+    number("MODELED", modeled_time),
     number("DMA", overlapped),
     Column("OF IT", shares),
 )
@@ -81,7 +81,7 @@ def parts_of(sample: Sample, sort: str = "c", far: Collection[int] = ()) -> Iter
     yield ""
     yield clients_of(sample.programs)
     yield ""
-    yield "Times are measured here, except MODELLED and DMA."
+    yield "Times are measured here, except MODELED and DMA."
 
 
 def commands_of(sample: Sample, sort: str = "c") -> Table:

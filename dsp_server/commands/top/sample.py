@@ -98,7 +98,7 @@ def _last(task: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Describe an op, and how long it takes on the board."""
     if task is None:
         return None
-    return {key: value for key, value in task.items() if key in {"cmd", "name", "kind"} or key.startswith("modelled_")}
+    return {key: value for key, value in task.items() if key in {"cmd", "name", "kind"} or key.startswith("modeled_")}
 
 
 def _busy(core: Mapping[str, Any], before: Mapping[str, Any], runs: Mapping[str, Any] | None, seconds: float) -> float:

@@ -31,7 +31,7 @@ MIN_SECONDS = 0.5
 TIMELINE_SECONDS = 10.0
 MAX_BLOCKS, LOG_LINES = 2000, 200
 TASK_KEYS = ("cmd", "name", "kind", "core", "state", "pid", "program", "priority", "claimed_ns", "started_ns",
-             "ended_ns", "modelled_ns")  # fmt: skip
+             "ended_ns", "modeled_ns")  # fmt: skip
 
 
 class View:

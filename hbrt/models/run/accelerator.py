@@ -45,7 +45,7 @@ class Request(NamedTuple):
         threads: Threads of its session; 0 for the core's own choice.
         inputs: None to only load.
         outputs: The requested outputs.
-        modelled_ns: Modeled run time on the board, see ``hbrt.accelerators``; 0 if unknown.
+        modeled_ns: Modeled run time on the board, see ``hbrt.accelerators``; 0 if unknown.
         ddr_bytes: DDR bytes that it moves there.
     """
 
@@ -53,7 +53,7 @@ class Request(NamedTuple):
     threads: int
     inputs: tuple[Tensor, ...] | None = None
     outputs: tuple[Tensor, ...] = ()
-    modelled_ns: int = 0
+    modeled_ns: int = 0
     ddr_bytes: int = 0
 
 
@@ -91,12 +91,12 @@ def file_of(board: Path, key: str) -> Path:
 def pack(request: Request) -> bytes:
     """Pack a request's description."""
     tensors = [None if side is None else [tuple(one) for one in side] for side in (request.inputs, request.outputs)]
-    return bytes(msgpack.packb([request.key, request.threads, *tensors, request.modelled_ns, request.ddr_bytes]))
+    return bytes(msgpack.packb([request.key, request.threads, *tensors, request.modeled_ns, request.ddr_bytes]))
 
 
 def unpack(raw: bytes) -> Request:
     """Unpack a request packed by ``pack``."""
-    key, threads, *sides, modelled_ns, ddr_bytes = msgpack.unpackb(raw)
+    key, threads, *sides, modeled_ns, ddr_bytes = msgpack.unpackb(raw)
     inputs, outputs = (
         None
         if side is None
@@ -106,7 +106,7 @@ def unpack(raw: bytes) -> Request:
         )
         for side in sides
     )
-    return Request(key, threads, inputs, outputs or (), modelled_ns, ddr_bytes)
+    return Request(key, threads, inputs, outputs or (), modeled_ns, ddr_bytes)
 
 
 def pack_answer(answer: Loaded | Sizes | Failed, most_bytes: int) -> bytes:

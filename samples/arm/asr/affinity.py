@@ -25,8 +25,8 @@ def main() -> Any:
     figures = [
         Figure("mask of the middle and big cores", f"{mask:#x}", f"{sum(1 << cpu for cpu in bound):#x}", Clock.COUNTED),
         Figure("the kernel took it", "", "yes" if bound == wanted else "no", Clock.MEASURED),
-        Figure("clock against that of the little cores", "", f"{ratio:.2f} times", Clock.MODELLED),
-        Figure("the whole is faster by", "2.12 times", "not modelled", Clock.MODELLED),
+        Figure("clock against that of the little cores", "", f"{ratio:.2f} times", Clock.MODELED),
+        Figure("the whole is faster by", "2.12 times", "not modeled", Clock.MODELED),
     ]
     show_figures(
         figures,

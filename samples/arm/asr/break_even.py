@@ -30,8 +30,8 @@ def main(output_dir: str = "") -> Any:
                 start = thread_time()
                 forward(network, rows)
                 times.append(thread_time() - start)
-            found.append((frames, 1000 * ratio * min(times), device.modelled(device(rows)).operations))
-    print(f"FRAMES      CPU      DSP  SAVED BY A CALL  BY 10 CALLS  (ms, modelled; a call takes {CALL_MS} ms)")
+            found.append((frames, 1000 * ratio * min(times), device.modeled(device(rows)).operations))
+    print(f"FRAMES      CPU      DSP  SAVED BY A CALL  BY 10 CALLS  (ms, modeled; a call takes {CALL_MS} ms)")
     for frames, cpu, dsp in found:
         print(
             f"{frames:6} {cpu:8.2f} {dsp:8.2f} {saved(cpu, dsp, 1, CALL_MS):16.2f} {saved(cpu, dsp, 10, CALL_MS):12.2f}"
@@ -46,7 +46,7 @@ def main(output_dir: str = "") -> Any:
     draw(
         output_dir,
         "break_even",
-        "Forward passes on the CPU and on the DSP (modelled)",
+        "Forward passes on the CPU and on the DSP (modeled)",
         "frames",
         "ms",
         lines={

@@ -44,13 +44,13 @@ def main() -> Any:
         Figure("buffers of weights", "not public", f"{weights} or 1", Clock.COUNTED),
         Figure("ranges that a forward pass maps", "", f"{others.maps} or {first.maps}", Clock.COUNTED),
         Figure("a forward pass", "", f"{here[many.buffers]:.2f} or {here[one.buffers]:.2f} ms", Clock.MEASURED),
-        Figure("a call", "-, 1.8 ms", f"{cost.of(many.buffers):.1f} or {cost.of(one.buffers):.1f} ms", Clock.MODELLED),
-        Figure("one buffer makes a call faster by", PUBLISHED, f"{ratio:.2f} times", Clock.MODELLED),
+        Figure("a call", "-, 1.8 ms", f"{cost.of(many.buffers):.1f} or {cost.of(one.buffers):.1f} ms", Clock.MODELED),
+        Figure("one buffer makes a call faster by", PUBLISHED, f"{ratio:.2f} times", Clock.MODELED),
     ]
     for guess in GUESSES:
         fitted = call_cost(guess)
         text = f"{fitted.base:.2f} ms and {fitted.buffer:.3f} ms a buffer"
-        figures.append(Figure(f"  published figures explained by {guess} buffers", PUBLISHED, text, Clock.MODELLED))
+        figures.append(Figure(f"  published figures explained by {guess} buffers", PUBLISHED, text, Clock.MODELED))
     show_figures(figures, "Both give the same bytes. Offsets cost nothing, buffers do.")
     return ratio
 

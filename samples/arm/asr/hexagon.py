@@ -62,7 +62,7 @@ def main() -> Any:
         Figure("  HVX instructions among them", "", f"{vectors:,}", Clock.COUNTED),
         Figure("  products per HVX instruction", "128 at most", f"{products / vectors:.0f}", Clock.COUNTED),
         Figure("packets of all threads", "", f"{packets:,}", Clock.COUNTED),
-        Figure("cycles charged by the native op", "", f"{cycles:,}", Clock.MODELLED),
+        Figure("cycles charged by the native op", "", f"{cycles:,}", Clock.MODELED),
         Figure("  packets per cycle", "", f"{packets / cycles:.2f}", Clock.COUNTED),
         Figure("a forward pass by QEMU, native", "", f"{min(times_ms):.1f}, {native_ms:.1f} ms", Clock.MEASURED),
         Figure("  QEMU is slower by", "", f"{min(times_ms) / native_ms:.0f} times", Clock.MEASURED),

@@ -39,15 +39,15 @@ def main() -> Any:
             ]
             cpu_ms = {stage: 1000 * ratio * sum(one.seconds[stage] for one in heard) for stage in heard[0].seconds}
             rows = [features_of(network, one) for one in said]
-            modelled = device.modelled(*map(device, rows))
-            dsp_ms = modelled.calls + modelled.operations
+            modeled = device.modeled(*map(device, rows))
+            dsp_ms = modeled.calls + modeled.operations
             rest_ms = cpu_ms["features"] + cpu_ms["decode"]
             whole = (rest_ms + cpu_ms["forward"]) / (rest_ms + dsp_ms)
             found[name] = whole
             figures += [
-                Figure(f"{name}: forward pass on the CPU", "", f"{cpu_ms['forward']:.1f} ms", Clock.MODELLED),
-                Figure("  on the DSP, with its calls", "", f"{dsp_ms:.1f} ms", Clock.MODELLED),
-                Figure("  recognition is faster by", "3.89 to 4.42 times", f"{whole:.2f} times", Clock.MODELLED),
+                Figure(f"{name}: forward pass on the CPU", "", f"{cpu_ms['forward']:.1f} ms", Clock.MODELED),
+                Figure("  on the DSP, with its calls", "", f"{dsp_ms:.1f} ms", Clock.MODELED),
+                Figure("  recognition is faster by", "3.89 to 4.42 times", f"{whole:.2f} times", Clock.MODELED),
             ]
             if name.startswith("the"):
                 weights, stored = quantized_weights(network), quantize(rows[0])

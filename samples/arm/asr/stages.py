@@ -39,19 +39,17 @@ def main() -> Any:
                 start = now
             products = seconds[Kind.PRODUCT] / sum(seconds.values())
             device = DeviceNetwork(board, network)
-            modelled = device.modelled(device(rows))
-            found[name] = {"forward": of_stages["forward"], "products": products, "call": modelled.share}
+            modeled = device.modeled(device(rows))
+            found[name] = {"forward": of_stages["forward"], "products": products, "call": modeled.share}
             figures += [
                 Figure(f"{name}: forward pass of recognition", "87.3%", f"{of_stages['forward']:.1%}", Clock.MEASURED),
                 Figure("  products of the forward pass", "95%", f"{products:.1%}", Clock.MEASURED),
-                Figure(
-                    "  a call of the forward pass, mean", "above 1.8 ms", f"{modelled.calls:.1f} ms", Clock.MODELLED
-                ),
+                Figure("  a call of the forward pass, mean", "above 1.8 ms", f"{modeled.calls:.1f} ms", Clock.MODELED),
                 Figure(
                     "  share of the call in the forward pass",
                     "30%",
-                    f"{modelled.share:.0%}",
-                    Clock.MODELLED,
+                    f"{modeled.share:.0%}",
+                    Clock.MODELED,
                 ),
             ]
     show_figures(figures, "The weights of the larger network are random: it only shows the effect of its size.")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 COMMANDS = {cmd.op_name: int(cmd) for cmd in hbDSPCvCmd}
-FIELDS = {"op", "command", "core", "status", "max_error", "host_time_us", "modelled_us", "output_file", "passed"}
+FIELDS = {"op", "command", "core", "status", "max_error", "host_time_us", "modeled_us", "output_file", "passed"}
 
 
 def sample(name: str) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def test_hbrt_run_cv(shell: Shell, tmp_path: Path) -> None:
     assert {f"{name}.png" for name in names} | {"contact_sheet.png", "results.json"} <= made
     document = json.loads((shell.cwd / "output" / "results.json").read_text())
     assert [set(result) >= FIELDS for result in document["results"]] == [True] * 3
-    assert all(result["modelled_us"] > 0 and not result["modelled_is_estimated"] for result in document["results"])
+    assert all(result["modeled_us"] > 0 and not result["modeled_is_estimated"] for result in document["results"])
     whole = cv2.imread(str(shell.cwd / "output" / "contact_sheet.png"))
     assert whole is not None
     assert whole.shape == (222, 1010, 3)  # one row of four: the picture and three results

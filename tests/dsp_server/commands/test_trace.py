@@ -13,7 +13,7 @@ import pytest
 
 from hbrt.board.files import daemon_pid
 from hbrt.board.paths import BoardPaths
-from hbrt.trace.timeline import MODELLED
+from hbrt.trace.timeline import MODELED
 from tests.hbrt.trace.reader import Trace, read
 from tests.limits import PATIENCE_S, full_disk
 from tests.nursery import Program, run_program
@@ -70,9 +70,9 @@ def check(trace: Trace, count: int) -> None:
         copies = [one for one in trace.slices if one.track.startswith(f"{core} DMA")]
         assert all(any(op.has(copy) for op in of_core) for copy in copies)
         name = core.rpartition(" / ")[2]
-        modelled = [one for one in trace.of(f"{name} ops") if MODELLED in one.track]
-        computes = [one for one in modelled if one.name == "compute"]
-        moved = [one for one in trace.of(f"{name} DMA") if MODELLED in one.track]
+        modeled = [one for one in trace.of(f"{name} ops") if MODELED in one.track]
+        computes = [one for one in modeled if one.name == "compute"]
+        moved = [one for one in trace.of(f"{name} DMA") if MODELED in one.track]
         assert len(moved) == len(copies)
         assert any(copy.meets(compute) for copy in moved for compute in computes)  # what ping-pong is for
         used = [value for _, value in trace.values[f"{core} TCM bank 0, bytes"]]

@@ -249,7 +249,7 @@ def one_bank(src: memoryview, dst: memoryview, tm: TileManager) -> int:
 
 
 def by_hand(src: memoryview, dst: memoryview, tm: TileManager, cycles: int) -> int:
-    """Work in a tile while a copy fills another one of its bank, so many modelled cycles later."""
+    """Work in a tile while a copy fills another one of its bank, so many modeled cycles later."""
     with tm.tile(1024, XV_MEM_BANK_COLOR_0) as ping, tm.tile(1024, XV_MEM_BANK_COLOR_0) as pong:
         arrives = idma_copy_desc(pong, src, 1024)
         current().charge(cycles)

@@ -1,4 +1,4 @@
-"""The modelled clock: exact, repeatable, and forward only."""
+"""The modeled clock: exact, repeatable, and forward only."""
 
 import pytest
 

@@ -66,7 +66,7 @@ def test_bytes_move_when_the_transfer_is_waited_for_and_not_before(engine: Idma)
     assert engine.outstanding == 0
 
 
-def test_a_loop_of_polls_ends_at_the_modelled_time(engine: Idma) -> None:
+def test_a_loop_of_polls_ends_at_the_modeled_time(engine: Idma) -> None:
     dst = bytearray(64_000)
     handle = engine.copy(dst, b"x" * 64_000)
     assert handle == 1
@@ -103,7 +103,7 @@ def test_transfers_complete_in_the_order_of_issue(engine: Idma) -> None:
     assert buffers[3] == b"12345678"
 
 
-def test_buffer_status_counts_down_as_modelled_time_passes(engine: Idma) -> None:
+def test_buffer_status_counts_down_as_modeled_time_passes(engine: Idma) -> None:
     dst = bytearray(2)
     idma_copy_desc(memoryview(dst)[:1], b"a", 1)
     idma_copy_desc(memoryview(dst)[1:], b"b", 1)
@@ -137,7 +137,7 @@ def test_a_finished_transfer_keeps_no_view(engine: Idma) -> None:
     dst.clear()
 
 
-# -- modelled time ----------------------------------------------------------------------------------------------
+# -- modeled time ----------------------------------------------------------------------------------------------
 
 
 def test_transfers_overlap_with_compute_and_queue_behind_each_other(engine: Idma) -> None:
@@ -154,7 +154,7 @@ def test_transfers_overlap_with_compute_and_queue_behind_each_other(engine: Idma
     assert counter.cycles == 10_000 + IDMA_ISSUE_CYCLES + 2 * busy
 
 
-def test_ping_pong_takes_less_modelled_time_than_one_buffer(engine: Idma) -> None:
+def test_ping_pong_takes_less_modeled_time_than_one_buffer(engine: Idma) -> None:
     tm, tiles = tile_manager(engine), 16
     src, dst = np.ones(tiles * 4000, np.float32), np.zeros(tiles * 4000, np.float32)
 

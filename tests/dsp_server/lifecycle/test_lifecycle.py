@@ -149,7 +149,7 @@ def test_core_that_is_stopped_ends_its_task_and_is_offline(start: Start) -> None
     stopper = threading.Thread(target=lambda: answers.append(running.ask("stop_core", core=0)))
     stopper.start()
     running.until(lambda: _is_refused(board, running), "the refusal of work for a core that ends")
-    running.ask("status")  # the daemon has signalled the core by now
+    running.ask("status")  # the daemon has signaled the core by now
     assert not answers
     held.let_go()
     stopper.join()

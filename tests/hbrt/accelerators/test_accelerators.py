@@ -118,7 +118,7 @@ def test_the_range_of_numbers_of_16_bits_holds_the_published_times_of_float16() 
     assert {one.figure.precision for one in rows} == {"fp16"}
     assert not any(one.figure.is_known for one in rows)
     runs = [run_of(one.figure.layers, one.figure.chip) for one in rows]
-    assert [one.us for one in runs] == [one.modelled_us for one in rows]
+    assert [one.us for one in runs] == [one.modeled_us for one in rows]
     inside = [run.low_us <= one.figure.published_us <= run.high_us for run, one in zip(runs, rows, strict=True)]
     assert sum(inside) >= WITHIN * len(rows)
     assert all(one.high_us == pytest.approx(one.us / (1 - within_90(rows)), rel=0.01) for one in runs)

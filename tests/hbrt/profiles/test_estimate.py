@@ -81,15 +81,15 @@ def test_calls_are_read_from_a_boards_history() -> None:
     row = {
         "cmd": 1,
         "name": "op",
-        "modelled_cycles": 900,
-        "modelled_is_estimated": True,
+        "modeled_cycles": 900,
+        "modeled_is_estimated": True,
         "state": "done",
         "kind": "dsp",
     }
     row |= {"input_bytes": 8, "output_bytes": 0, "submitted_ns": 3, "ended_ns": 9, "work": NO_WORK._asdict()}
     failed, unknown = {**row, "state": "failed"}, {**row, "name": ""}
-    model = {**unknown, "kind": "bpu", "modelled_ns": 5000}  # one of several that its program loaded
-    assert calls_of([row, failed, unknown, model, {**model, "modelled_ns": 0}]) == [
+    model = {**unknown, "kind": "bpu", "modeled_ns": 5000}  # one of several that its program loaded
+    assert calls_of([row, failed, unknown, model, {**model, "modeled_ns": 0}]) == [
         Call(1, "op", 0, NO_WORK, 8, 1, 3, 9),
         Call(1, "model", 0, NO_WORK, 0, 0, 3, 9, model_us=5),
     ]

@@ -1,4 +1,4 @@
-"""The timeline of a recording: what is on which track, nested as it was, measured and modelled apart."""
+"""The timeline of a recording: what is on which track, nested as it was, measured and modeled apart."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hbrt.trace.kinds import EventKind
 from hbrt.trace.merge import merged, on_clock
 from hbrt.trace.ring import Event
 from hbrt.trace.save import save_recording
-from hbrt.trace.timeline import MODELLED, Recording, Source
+from hbrt.trace.timeline import MODELED, Recording, Source
 from tests.hbrt.trace.reader import Trace, read
 
 UNIX_NS = 1_000_000
@@ -82,7 +82,7 @@ def test_a_task_leads_from_its_submission_over_claim_and_op_to_its_end(tmp_path:
     assert trace.unix_offset_ns == UNIX_NS
 
 
-def test_a_core_for_models_has_its_kind_in_its_name_and_no_modelled_time(tmp_path: Path) -> None:
+def test_a_core_for_models_has_its_kind_in_its_name_and_no_modeled_time(tmp_path: Path) -> None:
     ended = task(1000, 3000, 8000, core=2)
     recording = Recording("b", [lambda: iter([ended])], (), {0x400: "model"}, {}, kinds={2: "BPU"})
     save_recording(recording, UNIX_NS, tmp_path / "t.pftrace")
@@ -138,10 +138,10 @@ def ping_pong() -> Source:
     )
 
 
-def test_modelled_tracks_are_apart_and_split_an_op(tmp_path: Path) -> None:
+def test_modeled_tracks_are_apart_and_split_an_op(tmp_path: Path) -> None:
     tasks = [task(1, 1500, 1600, 648), task(2, 1700, 1800, 0), task(3, 3000, 3490, 3000)]
     trace = shown(tmp_path, tasks, ping_pong())
-    group = f"board b, {MODELLED}: cycles at 648 MHz, from 0"
+    group = f"board b, {MODELED}: cycles at 648 MHz, from 0"
     first, second = trace.of(f"{group} / core 0 ops", "softmax")
     assert (first.end_ns - first.start_ns, second.start_ns) == (1000, first.end_ns)
     assert (second.facts["cycles"], second.end_ns - second.start_ns) == (3000, 3000 * 125 // 81)
@@ -155,8 +155,8 @@ def test_modelled_tracks_are_apart_and_split_an_op(tmp_path: Path) -> None:
     assert [one.name for one in trace.instants if one.track.startswith(group)] == [
         "softmax charged no cycles ('hbrt tasks' has an estimate)"
     ]
-    assert [value for _, value in trace.values[f"{group} / core 0 TCM bank 1, bytes, modelled"]] == [2048, 0]
-    measured = [one for one in trace.slices if MODELLED not in one.track]
+    assert [value for _, value in trace.values[f"{group} / core 0 TCM bank 1, bytes, modeled"]] == [2048, 0]
+    measured = [one for one in trace.slices if MODELED not in one.track]
     assert {one.name for one in measured} == {"claim", "softmax", "submit softmax", "DMA wait", "copy"}
     waits = trace.of("board b / core 0", "DMA wait")
     op = trace.of("board b / core 0", "softmax")[-1]
@@ -175,7 +175,7 @@ def test_an_interrupting_op_lies_inside_the_other(tmp_path: Path) -> None:
     trace = shown(tmp_path, [task(2, 4000, 5000, 81, priority=255), task(1, 3000, 8000, 162)], core)
     outer, inner = trace.of("board b / core 0", "softmax")
     assert (outer.depth, inner.depth, outer.has(inner)) == (0, 1, True)
-    ops = trace.of(f"{MODELLED}: cycles at 648 MHz, from 0 / core 0 ops")
+    ops = trace.of(f"{MODELED}: cycles at 648 MHz, from 0 / core 0 ops")
     assert [one.facts["cycles"] for one in ops if one.name == "softmax"] == [81, 162]
     assert [one.facts["cycles"] for one in ops if one.name == "DMA wait"] == [50, 10]
 
@@ -185,7 +185,7 @@ def test_what_a_killed_core_had_begun_is_in_no_other_op(tmp_path: Path) -> None:
     again = source("core 0", event(EventKind.DMA_WAIT, 9050, 9060, 10, 20), event(EventKind.RUN, 8990, 9100, 2, 0, 81))
     tasks = [task(1, 3000, 4000, state=State.LOST, result=-9), task(2, 9000, 9090, 81)]
     trace = shown(tmp_path, tasks, killed, again)
-    assert len(trace.of(f"{MODELLED}: cycles at 648 MHz, from 0 / core 0 ops", "DMA wait")) == 1
+    assert len(trace.of(f"{MODELED}: cycles at 648 MHz, from 0 / core 0 ops", "DMA wait")) == 1
 
 
 def test_threads_that_submit_at_once_submit_each_task_once(tmp_path: Path) -> None:
@@ -248,8 +248,8 @@ def test_chromes_json_has_the_same(tmp_path: Path) -> None:
     kinds = Counter(one["ph"] for one in events)
     assert (kinds["s"], kinds["t"], kinds["f"], kinds["C"]) == (1, 2, 1, 2)
     op = next(one for one in events if one["name"] == "softmax" and one["ph"] == "X")
-    assert (op["ts"], op["dur"], op["args"]["modelled_us"]) == (3.0, 5.0, 0.125)
-    assert op["args"]["modelled"] == "the op charged no arithmetic"
+    assert (op["ts"], op["dur"], op["args"]["modeled_us"]) == (3.0, 5.0, 0.125)
+    assert op["args"]["modeled"] == "the op charged no arithmetic"
     places = {(one["pid"], one["tid"]) for one in events if one["ph"] == "X"}
     named = {(one["pid"], one["tid"]) for one in events if one["ph"] == "M" and one["name"] == "thread_name"}
     assert places <= named
@@ -278,8 +278,8 @@ def test_a_board_of_another_machine_is_shown_on_the_clock_of_its_program(tmp_pat
         (22_000, 27_000),
         (22_500, 23_000),
     ]
-    [modelled] = [one for one in trace.of("core 0 DMA", "copy") if MODELLED in one.track]
-    assert modelled.end_ns > modelled.start_ns
+    [modeled] = [one for one in trace.of("core 0 DMA", "copy") if MODELED in one.track]
+    assert modeled.end_ns > modeled.start_ns
     assert [one.name for one in trace.slices if one.track.startswith("gateway")] == ["submit softmax"]
 
 

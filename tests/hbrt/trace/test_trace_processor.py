@@ -53,7 +53,7 @@ def test_a_trace_answers_in_sql(traced: Path, tmp_path: Path, ending: str) -> No
     try:
         assert trace.troubles() == []
         trace.ask(ON_TRACKS)
-        assert trace.ask(OPS) == [(2 * COUNT,)]  # measured and modelled
+        assert trace.ask(OPS) == [(2 * COUNT,)]  # measured and modeled
         for begin, end in (("submit softmax", "claim"), ("claim", "softmax"), ("softmax", "end of softmax")):
             assert trace.ask(ARROWS.format(begin, end)) == [(COUNT,)]
         assert trace.ask(NESTED) == trace.ask(WAITS) != [(0,)]

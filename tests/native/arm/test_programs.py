@@ -14,7 +14,7 @@ import pytest
 
 from hbrt.native.files import library
 from hbrt.status import Status
-from hbrt.trace.timeline import MODELLED
+from hbrt.trace.timeline import MODELED
 from tests.hbrt.trace.reader import read
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import PROGRAMS, Compile, Run
@@ -72,7 +72,7 @@ def test_the_threads_of_a_program_in_c_are_in_its_trace(compiled: Compile, shell
     ran = shell.hbrt("run", "--trace", tmp_path / "c.pftrace", compiled("threads.c"))
     assert "0 failures" in ran.stdout, ran
     trace = read(tmp_path / "c.pftrace")
-    ops = {one.flows for one in trace.slices if one.name == "softmax" and MODELLED not in one.track}
+    ops = {one.flows for one in trace.slices if one.name == "softmax" and MODELED not in one.track}
     submits = [one for one in trace.slices if one.name == "submit softmax"]
     waits = [one for one in trace.slices if one.name == "wait for softmax"]
     assert len(ops) == len(submits) == 50 * 3 + 2 * 8  # rows of threads, tasks with a callback, rows of callbacks
@@ -120,7 +120,7 @@ def test_memory_of_other_libraries_is_memory_of_the_board(compiled: Compile, run
     assert "leak" not in answer.stderr
 
 
-SIGNALLED = """
+SIGNALED = """
 import ctypes, signal, sys
 from arm_client.client import private_board
 from hbrt.types import hbSysMem
@@ -144,9 +144,9 @@ with private_board():
 
 
 def test_a_call_that_a_signal_kept_from_beginning_is_no_success(compiled: Compile, board_home: Path) -> None:
-    library = compiled("signalled.c", "-shared", "-fPIC")
+    library = compiled("signaled.c", "-shared", "-fPIC")
     answer = subprocess.run(
-        [sys.executable, "-c", SIGNALLED, str(library)],
+        [sys.executable, "-c", SIGNALED, str(library)],
         env={**os.environ, "HBRT_HOME": str(board_home)},
         check=False,
         capture_output=True,

@@ -109,7 +109,7 @@ def test_values_cycles_and_counts_are_the_same_with_and_without_python(board: Bo
     clock = int(np.asarray(spent)[0])
     wait_until(lambda: core(board)["cycles"] == clock > 0)
     done = [row for row in board.session.link.request("tasks", last=3) if row["cmd"] == COUNTS]
-    of_each = [(row["modelled_is_estimated"], row["work"]["bundles"] > 0) for row in done]
+    of_each = [(row["modeled_is_estimated"], row["work"]["bundles"] > 0) for row in done]
     assert of_each == [(True, False), (False, True)]  # of 0 instructions and of 30
     with pytest.raises(
         HbrtError, match=r"tile \(command 0x1004\) returned -\d+\..*do not fit.*\nIts output:\ntile of 1000000"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hbrt.samples_dir import samples_dir
-from hbrt.trace.timeline import MODELLED
+from hbrt.trace.timeline import MODELED
 from tests.hbrt.trace.reader import read
 from tests.native.dsp.conftest import WARNINGS, Build
 from tests.shared import Shell
@@ -27,15 +27,15 @@ def test_an_op_in_c_is_traced_as_one_in_python(shell: Shell, build: Build, tmp_p
     assert ran.returncode == 0, ran
     trace = read(tmp_path / "c.pftrace")
     ops = [one for one in trace.slices if one.name == "hb_dsp_softmax"]
-    measured = [one for one in ops if MODELLED not in one.track]
-    waits = [one for one in trace.slices if one.name == "DMA wait" and MODELLED not in one.track]
-    copies = [one for one in trace.slices if one.name == "copy" and MODELLED not in one.track]
+    measured = [one for one in ops if MODELED not in one.track]
+    waits = [one for one in trace.slices if one.name == "DMA wait" and MODELED not in one.track]
+    copies = [one for one in trace.slices if one.name == "copy" and MODELED not in one.track]
     assert len(measured) == 3
     assert all(any(op.has(one) for op in measured) for one in (*waits, *copies))
-    modelled = [one for one in ops if MODELLED in one.track]
-    inside = [one for one in trace.slices if MODELLED in one.track and one.name in {"compute", "DMA wait"}]
-    assert all(any(op.has(one) for op in modelled) for one in inside)
-    moved = [one for one in trace.slices if MODELLED in one.track and one.name == "copy"]
+    modeled = [one for one in ops if MODELED in one.track]
+    inside = [one for one in trace.slices if MODELED in one.track and one.name in {"compute", "DMA wait"}]
+    assert all(any(op.has(one) for op in modeled) for one in inside)
+    moved = [one for one in trace.slices if MODELED in one.track and one.name == "copy"]
     computes = [one for one in inside if one.name == "compute"]
     assert len(moved) == len(copies)
     assert any(copy.meets(compute) for copy in moved for compute in computes)

@@ -155,7 +155,7 @@ def any_register(random: np.random.Generator, kind: str, shift: int) -> Array:
 
 def test_every_intrinsic_has_a_model() -> None:
     """What has none is a load, a store or a pattern, or stands in the list, with the test that it has."""
-    modelled = {case.name for cases in FAMILIES.values() for case in cases}
+    modeled = {case.name for cases in FAMILIES.values() for case in cases}
     elsewhere = {name for name in read().names if name.startswith(tuple(f"IVP_{part}" for part in MEMORY_NAMES))}
     elsewhere |= {name for name in read().names if "SELI_" in name or "SHFLI_" in name or name.startswith("xb_")}
     forms = product(("SEL", "DSEL", "SHFL"), (suffix for suffix, _ in VECTORS.values()), ("I", "I_H"))
@@ -171,6 +171,6 @@ def test_every_intrinsic_has_a_model() -> None:
         for name in read().names
         if name.startswith("IVP_MOV") and "_FROM" in name and re.search("2XF32|NXF16", name)
     }
-    predicated = {name for name in read().names if name[-1] in "TF" and name[:-1] in modelled}
-    assert sorted(set(read().names) - modelled - elsewhere - by_pattern - others - views - predicated) == []
-    assert modelled <= set(read().names)
+    predicated = {name for name in read().names if name[-1] in "TF" and name[:-1] in modeled}
+    assert sorted(set(read().names) - modeled - elsewhere - by_pattern - others - views - predicated) == []
+    assert modeled <= set(read().names)

@@ -67,7 +67,7 @@ def test_a_power_of_infinity_and_nan_is_what_it_is_in_ieee_754(library: ctypes.C
     np.testing.assert_allclose(out[[3, 4, 5, 8]], expected[[3, 4, 5, 8]], rtol=4e-6)
 
 
-def test_the_same_work_takes_the_same_modelled_cycles(library: ctypes.CDLL) -> None:
+def test_the_same_work_takes_the_same_modeled_cycles(library: ctypes.CDLL) -> None:
     x = np.linspace(-3, 3, 4096, dtype=np.float32)
     out = np.empty_like(x)
     taken = []

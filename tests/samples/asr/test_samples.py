@@ -39,7 +39,7 @@ def test_calls_buffers_and_affinity_say_what_they_found(
         "11.62 times",
         "0xf0",
         "measured here",
-        "modelled for the",
+        "modeled for the",
     ):
         assert text in said
 

@@ -17,14 +17,14 @@ function time(ns) {
 
 // What an op's modeled cycles were spent on.
 function split(op) {
-  if (!op.modelled_cycles) return "charged no cycles";
+  if (!op.modeled_cycles) return "charged no cycles";
   const share = (part, whole) => `${Math.round(100 * part / whole)}%`;
-  const parts = ["vector", "scalar", "ddr", "wait"].filter(name => op[`modelled_${name}`])
-    .map(name => `${name} ${share(op[`modelled_${name}`], op.modelled_cycles)}`);
-  const dma = op.modelled_dma;
-  if (dma) parts.push(`DMA ${time(dma * op.modelled_ns / op.modelled_cycles)}, ${share(op.modelled_overlap, dma)} of it hidden`);
+  const parts = ["vector", "scalar", "ddr", "wait"].filter(name => op[`modeled_${name}`])
+    .map(name => `${name} ${share(op[`modeled_${name}`], op.modeled_cycles)}`);
+  const dma = op.modeled_dma;
+  if (dma) parts.push(`DMA ${time(dma * op.modeled_ns / op.modeled_cycles)}, ${share(op.modeled_overlap, dma)} of it hidden`);
   const what = parts.length ? `: ${parts.join(", ")}` : "";
-  return `${op.modelled_is_estimated ? "~" : ""}${time(op.modelled_ns)} modelled for the board${what}`;
+  return `${op.modeled_is_estimated ? "~" : ""}${time(op.modeled_ns)} modeled for the board${what}`;
 }
 
 const hex = number => "0x" + number.toString(16);
@@ -192,9 +192,9 @@ function showTip(event) {
   const x = event.offsetX, y = event.offsetY;
   const hit = drawn.findLast(([[left, top, width, height]]) => x >= left - 2 && x <= left + width + 2 && y >= top && y <= top + height);
   if (!hit) { at("tip").textContent = ""; return; }
-  const task = hit[1], modelled = task.modelled_ns ? `; modelled for the board ${time(task.modelled_ns)}` : "";
+  const task = hit[1], modeled = task.modeled_ns ? `; modeled for the board ${time(task.modeled_ns)}` : "";
   const of = task.program || task.pid;
-  at("tip").textContent = `${task.name || command(task)}${of ? ` of ${of}` : ""}: ${task.state}, ran ${time(task.ended_ns - task.started_ns)}${modelled}`;
+  at("tip").textContent = `${task.name || command(task)}${of ? ` of ${of}` : ""}: ${task.state}, ran ${time(task.ended_ns - task.started_ns)}${modeled}`;
 }
 
 function showMap(blocks) {

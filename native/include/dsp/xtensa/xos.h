@@ -1,6 +1,6 @@
 /* The parts of the RTOS used by the image template: the clock and the system timer.
  *
- * Source: DSP development guide (J5 OE), 10.2.3.3.5, for the calls. Emulator: there is no tick; modelled cycles stay at
+ * Source: DSP development guide (J5 OE), 10.2.3.3.5, for the calls. Emulator: there is no tick; modeled cycles stay at
  * 648 MHz regardless of the clock set.
  */
 #ifndef HBRT_XTENSA_XOS_H

@@ -42,7 +42,7 @@ class Outcome(NamedTuple):
     Attributes:
         status: The outcome.
         measured_ns: Host time of the function, in nanoseconds.
-        cycles: Modelled cycles that the board's cores charged during the item; None if a core was restarted.
+        cycles: Modeled cycles that the board's cores charged during the item; None if a core was restarted.
         findings: The board's findings, each as ``kind: sentence``.
         digests: SHA-256 of each output, in hexadecimal digits.
         error: Largest difference from the reference; None without one.

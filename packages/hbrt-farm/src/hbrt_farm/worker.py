@@ -121,7 +121,7 @@ class Worker:
         return self._board
 
     def _told(self, board: Board) -> tuple[tuple[str, ...], int | None]:
-        """The board's findings and modelled cycles since the last call."""
+        """The board's findings and modeled cycles since the last call."""
         status = board.status()
         findings = tuple(f"{found['kind']}: {found['text']}" for found in status["findings"])
         if findings:

@@ -99,16 +99,16 @@ class Camera:
         rotate: int | Sequence[int] = (),
         src_size: Sequence[int] = (),
         dst_size: Sequence[Any] = (),
-        **spelt: int,
+        **spelled: int,
     ) -> int:
         """Scale (1), crop (2), rotate (3) or both (4) frames of one size to each of the sizes. Returns 0 or -1.
 
         A size of 0 means that of its crop, or the input's. ``process_mode`` is another spelling of ``proc_mode``.
         """
         del pipe_id
-        mode = spelt.pop("process_mode", proc_mode)
-        if mode < 0 or spelt:
-            raise ValueError(f"Invalid process mode {mode}: must be 0 or more." if mode < 0 else f"Unknown: {spelt}.")
+        mode = spelled.pop("process_mode", proc_mode)
+        if mode < 0 or spelled:
+            raise ValueError(f"Invalid process mode {mode}: must be 0 or more." if mode < 0 else f"Unknown: {spelled}.")
         self._input = (int(src_size[0]), int(src_size[1])) if src_size else (src_width, src_height)
         self._crops = _rows(crop_rect) if mode in {_CROP, _ROTATE_CROP} else []
         pairs = _rows(dst_size)

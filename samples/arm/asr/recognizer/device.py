@@ -131,7 +131,7 @@ class Packed(NamedTuple):
     steps: Bytes
 
 
-class Modelled(NamedTuple):
+class Modeled(NamedTuple):
     """Milliseconds of calls on the board: overhead of the calls, and the DSP's computing time."""
 
     calls: float
@@ -212,14 +212,14 @@ class DeviceNetwork:
         """A call's blocks: parameters, operations, tensors, output, and those of the weights."""
         return 4 + len(self._blocks)
 
-    def modelled(self, *passes: Pass) -> Modelled:
+    def modeled(self, *passes: Pass) -> Modeled:
         """Time of passes on the board, by the rule of ``hbrt estimate``; the operations use both vector units."""
         profile = self.board.profile
         call = CallCost(profile.number("rpc.call_us"), profile.number("rpc.buffer_us")).of(self.buffers)
         tasks = [task for one in passes for task in one.tasks]
         moved = sum(ctypes.sizeof(ForwardParam) + self._output.nbytes + task.work.mapped_bytes for task in tasks)
         calls_us = len(tasks) * call + moved / profile.number("rpc.flush_bytes_per_us")
-        return Modelled(calls_us / 1000, profile.us(sum(task.cost.cycles for task in tasks)) / VECTOR_UNITS / 1000)
+        return Modeled(calls_us / 1000, profile.us(sum(task.cost.cycles for task in tasks)) / VECTOR_UNITS / 1000)
 
     def __call__(self, rows: Floats, per: Per = Per.FORWARD) -> Pass:
         """A forward pass.

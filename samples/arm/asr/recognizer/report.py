@@ -11,7 +11,7 @@ class Clock(StrEnum):
     """The origin of a figure."""
 
     MEASURED = "measured here"
-    MODELLED = "modelled for the board"
+    MODELED = "modeled for the board"
     COUNTED = "counted here"
 
 

@@ -63,11 +63,11 @@ def test_what_lies_beyond_the_measurements_is_said_to_be_extrapolated(tmp_path: 
     assert "off by up to 9%" in said(near, other)[0]
     one, total = estimate(near)["calls"][0], estimate(near)["total"]
     for found in (one, total):  # twice the error, in the place of what is assumed
-        assert found["high_us"] == pytest.approx(1.18 * found["modelled_us"])
-        assert found["low_us"] == pytest.approx(found["modelled_us"] / 1.18)
+        assert found["high_us"] == pytest.approx(1.18 * found["modeled_us"])
+        assert found["low_us"] == pytest.approx(found["modeled_us"] / 1.18)
     assert [each["key"] for each in total["spread"]] == [FIT]
     _, unknown = estimate(near, other)["calls"]
-    assert unknown["high_us"] > 1.5 * unknown["modelled_us"]
+    assert unknown["high_us"] > 1.5 * unknown["modeled_us"]
     both = estimate(near, other)["total"]  # beside each other, on two cores
     assert 2 * both["high_us"] == pytest.approx(one["high_us"] + unknown["high_us"])
     assert from_answer(to_answer(ours)) == ours._replace(constants=dict(ours.constants))
@@ -88,4 +88,4 @@ def test_a_fit_to_one_op_and_changed_constants_have_the_range_of_what_is_assumed
     file.write_text('base = "j5"\n[measured]\n"softmax" = [1000, 4000, 0.01]\n')
     changed = load(file).fixed({"cores.dsp.clock_mhz": 200}, WHAT_IF)
     total = document_of("", Known([call], 0, 0), changed, changed, is_relayed=False)["total"]
-    assert total["high_us"] > 1.5 * total["modelled_us"]
+    assert total["high_us"] > 1.5 * total["modeled_us"]

@@ -48,10 +48,10 @@ def test_a_program_and_a_command_are_estimated_and_asked_what_if(shell: Shell, t
     told = shell.json("estimate", "--relay", "--what-if", "rpc_us=100,cores=1", str(program), "3")
     (softmax,) = told["calls"]
     assert (softmax["name"], softmax["calls"], told["cores"], told["relayed"]) == ("softmax", 3, 1, True)
-    assert softmax["low_us"] < softmax["modelled_us"] < softmax["high_us"]
-    assert sum(softmax["parts_us"].values()) == pytest.approx(softmax["modelled_us"])
+    assert softmax["low_us"] < softmax["modeled_us"] < softmax["high_us"]
+    assert sum(softmax["parts_us"].values()) == pytest.approx(softmax["modeled_us"])
     assert softmax["parts_us"]["rpc"] > 200  # with the relay's 100
-    assert told["total"]["modelled_us"] == pytest.approx(3 * softmax["modelled_us"])
+    assert told["total"]["modeled_us"] == pytest.approx(3 * softmax["modeled_us"])
 
     smaller = shell.json("estimate", "--what-if", "tile=8K,rpc_us=100", str(program), "1")
     assert smaller["calls"][0]["cycles"] != softmax["cycles"]  # it ran with tiles of that size
@@ -69,7 +69,7 @@ def test_a_program_and_a_command_are_estimated_and_asked_what_if(shell: Shell, t
     boards = shell.json("estimate", "0x400", "--profiles", "j5,sd865")["boards"]
     assert [one["board"] for one in boards] == ["j5", "sd865"]
     for one in boards:
-        assert one["run_us"] == shell.json("estimate", "0x400", "--profile", one["board"])["total"]["modelled_us"]
+        assert one["run_us"] == shell.json("estimate", "0x400", "--profile", one["board"])["total"]["modeled_us"]
         assert one["low_us"] < one["run_us"] < one["high_us"]
     assert boards[0]["run_us"] != boards[1]["run_us"]
     assert "The range comes from rpc.call_us " in said
@@ -124,7 +124,7 @@ def test_runs_of_models_are_estimated_by_their_layers(shell: Shell, tmp_path: Pa
     assert "The times of models are assumed, not fitted" in told
     (runs,) = shell.json("estimate", "--json", "--profile", "x5", str(program), net)["calls"]
     (alone,) = document_of_model(Path(net), ["x5"])["boards"]
-    assert runs["modelled_us"] == pytest.approx(alone["run_us"], rel=1e-3)
+    assert runs["modeled_us"] == pytest.approx(alone["run_us"], rel=1e-3)
     assert runs["low_us"] == pytest.approx(alone["low_us"], rel=1e-3)
 
 
@@ -181,7 +181,7 @@ def test_an_estimate_is_compared_with_a_former_one(shell: Shell, tmp_path: Path)
 
 def test_the_ops_of_two_estimates_are_compared_by_name() -> None:
     def document(us: float) -> dict[str, Any]:
-        return {"calls": [{"name": "op", "cmd": 1, "modelled_us": us}], "total": {"modelled_us": 2 * us}}
+        return {"calls": [{"name": "op", "cmd": 1, "modeled_us": us}], "total": {"modeled_us": 2 * us}}
 
     changes = changes_of(document(10), document(12))
     assert [one.what for one in changes] == ["op (0x1)", "all calls"]

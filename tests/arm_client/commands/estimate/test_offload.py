@@ -69,9 +69,9 @@ def test_the_adviser_measures_the_function_and_models_the_op(shell: Shell, tmp_p
     small, large = told["sizes"]
     assert small["wins"].startswith("CPU")
     assert large["wins"].startswith("DSP")
-    assert large["modelled_cpu"]["modelled_us"] == pytest.approx(4 * large["host_cpu_us"])
-    assert large["modelled_many_calls_us"] > 3 * large["modelled_one_call"]["modelled_us"]
-    assert 1024 < told["dsp_wins_from"]["modelled"] < 100 * 1024
+    assert large["modeled_cpu"]["modeled_us"] == pytest.approx(4 * large["host_cpu_us"])
+    assert large["modeled_many_calls_us"] > 3 * large["modeled_one_call"]["modeled_us"]
+    assert 1024 < told["dsp_wins_from"]["modeled"] < 100 * 1024
     said = shell.good("estimate", "offload", "0x400", "--cpu", f"{reference}:softmax", "--sizes", "1K,2K")
     assert "Up to 2048 elements the CPU wins" in said
     code, said = shell.refused("estimate", "offload", "0x400", "--cpu", "nowhere:f", "--sizes", "1K")

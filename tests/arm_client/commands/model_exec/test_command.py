@@ -420,8 +420,8 @@ def test_perf_in_one_document_with_its_profile(dsp_board: Board, tmp_path: Path)
     first, second = map(json.loads, (tmp_path / "profiler.log").read_text().split("***"))
     assert first["perf_result"] == {"FPS": document["fps"], "average_latency": document["average_ms"]}
     assert first["running_condition"]["thread_num"] == 1
-    modelled = document["modelled"]
-    assert (modelled["board"], 0 < modelled["low_ms"] < modelled["run_ms"] < modelled["high_ms"]) == ("j5", True)
+    modeled = document["modeled"]
+    assert (modeled["board"], 0 < modeled["low_ms"] < modeled["run_ms"] < modeled["high_ms"]) == ("j5", True)
     assert second["model_latency"] == document["model_latency"]
     with (tmp_path / "profiler.csv").open() as file:
         assert [(row["name"], row["count"]) for row in csv.DictReader(file)] == [("segment_0", "20")]

@@ -62,15 +62,15 @@ def test_no_op_stands_above_the_roofs(work: Work) -> None:
     assert not work.dma_bytes or dot.performance <= dot.intensity * bytes_per_us
 
 
-def test_an_op_is_measured_modelled_plotted_and_compared(shell: Shell, tmp_path: Path) -> None:
+def test_an_op_is_measured_modeled_plotted_and_compared(shell: Shell, tmp_path: Path) -> None:
     new, old, plot = tmp_path / "new.py", tmp_path / "old.py", tmp_path / "roofline.png"
     new.write_text(IMAGE.format(seconds=0, operations=1))
     old.write_text(IMAGE.format(seconds=0.002, operations=4))
     words = ("op", "bench", "0x1000", "--sizes", "1K,4K", "--repeats", "5", "--image", new, "--against", old)
     told = shell.json(*words, "--plot", plot)
     for row in told["sizes"]:
-        assert row["modelled_cycles"] == row["elements"] // 16 * 1.5
-        assert row["modelled_ratio"] == pytest.approx(0.25)
+        assert row["modeled_cycles"] == row["elements"] // 16 * 1.5
+        assert row["modeled_ratio"] == pytest.approx(0.25)
         ratio = row["host_ratio"]  # a busy machine may hide the difference
         assert ratio["verdict"] in {"faster", "no difference"}
         assert ratio["low"] <= ratio["value"] <= ratio["high"]
@@ -78,7 +78,7 @@ def test_an_op_is_measured_modelled_plotted_and_compared(shell: Shell, tmp_path:
     assert plot.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     said = shell.good(*words[:-4], "--image", new)
     assert said.splitlines()[0] == f"Runs on a private board: profile j5, DSP image {new}."
-    assert said.splitlines()[1].split() == ["ELEMENTS", "HOST", "MODELLED", "OF", "IT"]
+    assert said.splitlines()[1].split() == ["ELEMENTS", "HOST", "MODELED", "OF", "IT"]
     code, said = shell.refused("op", "bench", "0x1000", "--image", new, "--sizes", "1K", "--dtype", "text")
     assert (code, "Unknown type" in said) == (2, True)
     code, said = shell.refused("op", "bench", "0x1000", "--image", new, "--board", "nowhere")

@@ -155,7 +155,7 @@ def test_an_op_that_agrees(running: Shell, references: Path) -> None:
         f"Runs on board default.\nCommand 0x400 (softmax) agrees with {references}:softmax in 15 cases; largest "
         "difference "
     )
-    assert re.search(r"\nOn the board a call takes \d.* [µn]s to \d.* µs, modelled\.\n$", said)
+    assert re.search(r"\nOn the board a call takes \d.* [µn]s to \d.* µs, modeled\.\n$", said)
 
 
 SPEAKING = """

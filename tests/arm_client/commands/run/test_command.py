@@ -156,7 +156,7 @@ def test_help_lists_the_samples_with_what_they_are(shell: Shell) -> None:
     assert {row["sample"] for row in shell.json("run", "nn", "help")} == set(samples_of("nn"))
 
 
-def test_names_may_be_spelt_as_the_manual_spells_them() -> None:
+def test_names_may_be_spelled_as_the_manual_spells_them() -> None:
     assert list(chosen("cv", ("BilateralFilter", "SepFilter2D", "canny"))) == [
         "bilateral_filter",
         "sep_filter2d",
@@ -294,7 +294,7 @@ def test_a_failed_sample_has_every_field_with_what_is_known(shell: Shell) -> Non
             "status": Status.HB_DSP_UNKNOWN_COMMAND,
             "max_error": None,
             "host_time_us": None,
-            "modelled_us": None,
+            "modeled_us": None,
             "output_file": None,
             "passed": False,
         }

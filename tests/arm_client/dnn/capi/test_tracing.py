@@ -9,7 +9,7 @@ import pytest
 
 from arm_client.dnn import environment
 from arm_client.dnn.errors import ModelError
-from hbrt.trace.timeline import MODELLED
+from hbrt.trace.timeline import MODELED
 from tests.hbrt.trace.reader import read
 from tests.shared import Shell
 
@@ -52,7 +52,7 @@ def test_a_program_with_models_is_traced_into_the_configured_file(shell: Shell, 
     assert len(steps) >= 6  # a segment, and the softmax on the DSP
     assert all(any(model.has(step) for model in models) for step in steps)
     on_dsp = [one for one in steps if one.name.endswith("(DSP)")]
-    ops = [one for core in "01" for one in trace.of(f"core {core}", "softmax") if MODELLED not in one.track]
+    ops = [one for core in "01" for one in trace.of(f"core {core}", "softmax") if MODELED not in one.track]
     assert len(on_dsp) == len(ops) == 3
     assert all(any(step.has(op) for step in on_dsp) for op in ops)
     before = (tmp_path / "dnn.pftrace").read_bytes()

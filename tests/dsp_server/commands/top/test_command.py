@@ -73,7 +73,7 @@ def status(tasks: int, busy_ns: int, **given: Any) -> dict[str, Any]:
 
 def ended(cmd: int, ran_ns: int, state: str = "done") -> dict[str, Any]:
     parts = {"vector": 600, "scalar": 0, "ddr": 0, "wait": 48, "dma": 324, "overlap": 276}
-    modelled = {"cycles": 648, "ns": 1000, "is_estimated": False} | parts
+    modeled = {"cycles": 648, "ns": 1000, "is_estimated": False} | parts
     return {
         "cmd": cmd,
         "name": f"op{cmd}",
@@ -83,7 +83,7 @@ def ended(cmd: int, ran_ns: int, state: str = "done") -> dict[str, Any]:
         "waited_ns": 10,
         "ran_ns": ran_ns,
         "state": state,
-        **{f"modelled_{key}": value for key, value in modelled.items()},
+        **{f"modeled_{key}": value for key, value in modeled.items()},
     }
 
 

@@ -255,7 +255,7 @@ def test_shares_of_each_bank(
     assert taken == {0: [share * KIB for share in shares_kib], 1: [share * KIB for share in shares_kib]}
 
 
-def test_through_tcm_costs_fewer_modelled_cycles_than_straight_from_ddr(ddr: FakeDdr) -> None:
+def test_through_tcm_costs_fewer_modeled_cycles_than_straight_from_ddr(ddr: FakeDdr) -> None:
     spent = []
     points = np.zeros((20_000, 5), np.float32)
     address = ddr.put(points)

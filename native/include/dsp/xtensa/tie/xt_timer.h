@@ -1,4 +1,4 @@
-/* The core's cycle counter: modelled cycles of DMA and vector instructions (docs/c-images.md).
+/* The core's cycle counter: modeled cycles of DMA and vector instructions (docs/c-images.md).
  *
  * Source: DSP development guide (J5 OE), 10.2.3.3.4, for the header, XT_RSR_CCOUNT and HB_DSP_TIME_STAMP.
  */
@@ -10,7 +10,7 @@
 #include "../../hbrt/site.h"
 
 HBRT_BEGIN
-/* The low 32 bits of the counter, as in the register: they wrap every 6.6 modelled seconds. */
+/* The low 32 bits of the counter, as in the register: they wrap every 6.6 modeled seconds. */
 uint32_t XT_RSR_CCOUNT(void);
 HBRT_END
 

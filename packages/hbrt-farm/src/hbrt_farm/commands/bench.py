@@ -56,7 +56,7 @@ def bench(
     """Call the op of CMD with each file, on boards of both images side by side, which take turns.
 
     The ratio of their host times is the median over the items, with a 95% interval (bootstrap); below 1, the image of
-    --image is faster. It is measured on this machine, with its noise; the modelled ratio comes from the board's cycles,
+    --image is faster. It is measured on this machine, with its noise; the modeled ratio comes from the board's cycles,
     and is exact. Items whose outputs differ are listed. The exit code is 1 if an item failed.
     """
     settings.check()
@@ -86,8 +86,8 @@ def _lines(told: dict[str, Any]) -> list[str]:
             f"Host time, measured: {ratio['value']:.3f} times the other image's, 95% interval {ratio['low']:.3f} to "
             f"{ratio['high']:.3f}: {ratio['verdict']}."
         )
-        if told["modelled_ratio"] is not None:
-            lines.append(f"Modelled cycles: {told['modelled_ratio']:.3f} times the other image's.")
+        if told["modeled_ratio"] is not None:
+            lines.append(f"Modeled cycles: {told['modeled_ratio']:.3f} times the other image's.")
         others = counted(told["other_outputs"], "item") if told["other_outputs"] else ""
         lines.append(f"Outputs: {f'different for {others}' if others else 'the same for each item'}.")
         lines += [f"Different output: {name}" for name in told["first_of_them"]]

@@ -86,7 +86,7 @@ def map_(
     """Pass each file to a board: to an op as its input block, to a model, or to a program as its last argument.
 
     CMD takes .npy files and bytes, MODEL .npy, .npz with one array per input, and pictures. Results come in the order
-    of the items, into DIR/parts while it runs and DIR/results.parquet at the end: status, host time, modelled cycles,
+    of the items, into DIR/parts while it runs and DIR/results.parquet at the end: status, host time, modeled cycles,
     findings, digests of outputs. --timeout applies to each item. An item whose board died is retried; after three
     attempts it is set aside. The exit code is 1 if an item failed or a board reported a finding.
     """

@@ -78,7 +78,7 @@ class Summary:
         """For people."""
         counts = ", ".join(f"{count} {status}" for status, count in sorted(self.statuses.items()))
         lines = [f"{self.total} items: {counts}."]
-        for name, told in (("measured_ns", "Host time"), ("cycles", "Modelled cycles"), ("error", "Largest error")):
+        for name, told in (("measured_ns", "Host time"), ("cycles", "Modeled cycles"), ("error", "Largest error")):
             if (found := self.percentiles(name)) is not None:
                 text = short_time if name == "measured_ns" else partial(rounded, digits=6)
                 lines.append(f"{told}: {', '.join(f'{key} {text(value)}' for key, value in found.items())}.")
@@ -137,7 +137,7 @@ def _plot(values: NDArray[np.float64], name: str) -> str:
     finite = values[np.isfinite(values)] / (1e6 if name == "measured_ns" else 1)
     if not finite.size:
         return ""
-    title, unit = {"measured_ns": ("Host time", "ms"), "cycles": ("Modelled cycles", "cycles")}.get(
+    title, unit = {"measured_ns": ("Host time", "ms"), "cycles": ("Modeled cycles", "cycles")}.get(
         name, ("Largest error of an item", "absolute difference")
     )
     if (least := finite.min()) == finite.max():

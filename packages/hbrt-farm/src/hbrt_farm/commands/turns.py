@@ -24,7 +24,7 @@ class Turns(NamedTuple):
     Attributes:
         new_ns: Median host time of the op in the new image, in nanoseconds.
         old_ns: The same for the old image.
-        new_cycles: Modelled cycles of a call with the new image.
+        new_cycles: Modeled cycles of a call with the new image.
         old_cycles: The same with the old image.
         is_same: Whether their outputs are the same bytes.
     """
@@ -106,7 +106,7 @@ def compared_set(turns: Sequence[tuple[str, Turns]]) -> dict[str, Any]:
     other = [name for name, one in turns if not one.is_same]
     return {
         "host_ratio": {**ratio._asdict(), "verdict": ratio.verdict},
-        "modelled_ratio": sum(one.new_cycles for one in found) / old_cycles if old_cycles else None,
+        "modeled_ratio": sum(one.new_cycles for one in found) / old_cycles if old_cycles else None,
         "other_outputs": len(other),
         "first_of_them": other[:MAX_SHOWN],
     }

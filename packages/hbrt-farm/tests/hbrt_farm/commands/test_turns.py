@@ -55,8 +55,8 @@ def test_an_item_counts_once_in_what_the_set_says() -> None:
     ratio = told["host_ratio"]
     assert 0.5 <= ratio["low"] <= ratio["value"] <= ratio["high"] <= 0.51
     assert ratio["verdict"] == "faster"
-    assert (told["modelled_ratio"], told["other_outputs"], told["first_of_them"]) == (0.25, 1, ["5.npy"])
-    assert compared_set([("a", Turns(5, 5, 0, 0, True))])["modelled_ratio"] is None
+    assert (told["modeled_ratio"], told["other_outputs"], told["first_of_them"]) == (0.25, 1, ["5.npy"])
+    assert compared_set([("a", Turns(5, 5, 0, 0, True))])["modeled_ratio"] is None
 
 
 def test_both_images_are_asked_for(shell: Shell, tmp_path: Path) -> None:

@@ -103,14 +103,14 @@ def _perf_detail(_here: RknnRuntime, found: Context, info: Any) -> None:
 
 
 def layers(found: Context) -> str:
-    """The table of a context's layers, modelled.
+    """The table of a context's layers, modeled.
 
     Raises:
         RknnError: the model cannot be run.
     """
     metadata = found.model.metadata
     if metadata.custom_ops:  # shapes are found by a run, and the program's callbacks only run in its own runs
-        return f"The layers are not available: {', '.join(metadata.custom_ops)} are custom ops without a modelled cost."
+        return f"The layers are not available: {', '.join(metadata.custom_ops)} are custom ops without a modeled cost."
     platform = platform_of(metadata.target_platform)
     cores = platform.cores_of(found.schedule.cores)
     return layers_text(found.model.proto, metadata, CustomOps(), platform, cores)

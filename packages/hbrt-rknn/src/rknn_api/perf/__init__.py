@@ -1,4 +1,4 @@
-"""The modelled cost of a model on the chip: modelled cycles, bytes and memory of each layer.
+"""The modeled cost of a model on the chip: modeled cycles, bytes and memory of each layer.
 
 No number here is measured.
 """

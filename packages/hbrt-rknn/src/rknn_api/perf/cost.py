@@ -1,4 +1,4 @@
-"""Modelled cost of a layer: cycles, bytes, and how cores share it. Pure; every number is modelled, none measured.
+"""Modeled cost of a layer: cycles, bytes, and how cores share it. Pure; every number is modeled, none measured.
 
 Cycles and bytes agree with published layer logs; where those have no data, the docstring says that the number is a
 choice. Times are those of ``hbrt.accelerators``, fitted to published times of whole models, as in ``hbrt estimate``.
@@ -65,7 +65,7 @@ class Chip:
 
 
 class Cost(NamedTuple):
-    """Modelled cost of a layer.
+    """Modeled cost of a layer.
 
     Attributes:
         ddr_cycles: DDR cycles for reads and writes.

@@ -1,4 +1,4 @@
-"""Memory that a model would need on the chip, modelled. Pure."""
+"""Memory that a model would need on the chip, modeled. Pure."""
 
 from __future__ import annotations
 

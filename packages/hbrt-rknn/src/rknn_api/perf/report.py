@@ -28,7 +28,7 @@ _RUNS = 10
 
 
 def layers_text(model: ModelProto, metadata: Metadata, ops: CustomOps, platform: Platform, cores: Sequence[int]) -> str:
-    """The table of layers, modelled.
+    """The table of layers, modeled.
 
     Args:
         model: The graph of a model file.
@@ -55,7 +55,7 @@ def _whole_run(model: ModelProto, platform: Platform) -> str:
     except UnknownSizesError:
         return ""
     return (
-        f"\n\nA run on one core, modelled by published times of whole models: {run.us / 1000:.2f} ms, "
+        f"\n\nA run on one core, modeled by published times of whole models: {run.us / 1000:.2f} ms, "
         f"{1_000_000 / run.us:.1f} a second; 90% of such figures lie from {run.low_us / 1000:.2f} to "
         f"{run.high_us / 1000:.2f} ms (docs/accuracy.md).{f' Assumed: {run.why}.' if run.why else ''}"
     )
@@ -78,12 +78,12 @@ def measured_text(runner: Runner) -> str:
 
 
 def measured_line(run_us: float) -> str:
-    """A time of this machine, formatted unlike any modelled one."""
+    """A time of this machine, formatted unlike any modeled one."""
     return f"Measured on this machine, by onnxruntime, which does not reflect the chip: {run_us:.0f} µs a run."
 
 
 def memory_report(container: Container, ops: CustomOps, platform: Platform) -> Memory:
-    """Memory of a model, modelled.
+    """Memory of a model, modeled.
 
     Raises:
         RknnError: the model cannot be run.

@@ -9,7 +9,7 @@ from rknn_api.perf.cost import Cost
 from rknn_api.perf.layers import Layer, Shape
 
 _NOTE = (
-    "Modelled, not measured: times by parameters fitted to published times of whole models (docs/accuracy.md), cycles "
+    "Modeled, not measured: times by parameters fitted to published times of whole models (docs/accuracy.md), cycles "
     "by published rates of the NPU and the DDR; the CPU's layers have none."
 )
 
@@ -37,10 +37,10 @@ def layer_table(layers: Sequence[Layer], costs: Sequence[Cost]) -> str:
             "Network Layer Information Table",
             _NOTE,
             *_aligned([head, *rows]),
-            f"Total Operator Elapsed Time(us), modelled: {total:.0f}",
-            f"Total Memory RW Amount(MB), modelled: {moved / (1 << 20):.2f}",
+            f"Total Operator Elapsed Time(us), modeled: {total:.0f}",
+            f"Total Memory RW Amount(MB), modeled: {moved / (1 << 20):.2f}",
             "",
-            "Operator Time Consuming Ranking Table, modelled",
+            "Operator Time Consuming Ranking Table, modeled",
             *_aligned(_ranking(layers, costs, total)),
         ]
     )

@@ -549,7 +549,7 @@ class RKNN(Calls):
         return whole
 
     def eval_perf(self, is_print: bool = True, fix_freq: bool = True, inputs: Any = None) -> str | None:  # noqa: FBT001, FBT002 - theirs
-        """Report the model's modelled cost on the chip, and its measured time here.
+        """Report the model's modeled cost on the chip, and its measured time here.
 
         Args:
             is_print: Print it.
@@ -577,7 +577,7 @@ class RKNN(Calls):
         return found[0]
 
     def eval_memory(self, is_print: bool = True) -> dict[str, int] | None:  # noqa: FBT001, FBT002 - theirs
-        """Report the memory that the model would need on the chip, as modelled.
+        """Report the memory that the model would need on the chip, as modeled.
 
         Args:
             is_print: Print it.
@@ -597,7 +597,7 @@ class RKNN(Calls):
             return None
         if is_print:
             lines = [f"{name}: {size / (1 << 20):.2f} MiB ({size} bytes)" for name, size in found.items()]
-            self._log.text("\n".join(["Memory on the chip, modelled:", *lines]))
+            self._log.text("\n".join(["Memory on the chip, modeled:", *lines]))
         return found
 
     def accuracy_analysis(

@@ -128,7 +128,7 @@ def test_contexts_run_on_the_boards_npu_cores(shell: Shell) -> None:
     ran = [task for task in shell.json("tasks", "--last", 99) if task["output_bytes"] < 1 << 16]
     assert [task["core"] for task in ran[:9]] == [0] * 3 + [1] * 3 + [2] * 3  # three images by each mask
     assert {task["priority"] for task in ran[:12]} == {0}
-    assert min(task["modelled_ns"] for task in ran[:12]) > 0
+    assert min(task["modeled_ns"] for task in ran[:12]) > 0
     assert {task["core"] for task in ran[12:15]} == {1}  # RKNNLite's
     assert [core["kind"] for core in shell.json("top", "--interval", 0.1)["cores"]] == ["npu", "npu", "npu"]
 

@@ -633,14 +633,14 @@ def test_programs_of_a_board_share_its_sram(contexts: Callable[..., Any], dsp_bo
     until(lambda: here.sram() == mine, "the pages of a program that has ended")
 
 
-def test_layers_are_modelled_and_the_run_is_measured(
+def test_layers_are_modeled_and_the_run_is_measured(
     contexts: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RKNN_LOG_LEVEL", "4")
     context, x, detail = contexts("int8", rk.RKNN_FLAG_COLLECT_PERF_MASK), picture(), rk.rknn_perf_detail()
     table = capsys.readouterr().err
     table = table[table.index("Network Layer Information Table") :]
-    assert "Modelled, not measured" in table
+    assert "Modeled, not measured" in table
     assert [line.split()[1] for line in table.splitlines()[3:5]] == ["InputOperator", "ConvRelu"]
     assert "100.0%/0.0%/0.0%" in table
     assert rk.rknn_query(context, rk.RKNN_QUERY_PERF_DETAIL, detail, 16) == rk.RKNN_ERR_FAIL
@@ -650,8 +650,8 @@ def test_layers_are_modelled_and_the_run_is_measured(
     assert rk.rknn_query(context, rk.RKNN_QUERY_PERF_DETAIL, detail, 16) == 0
     text = ctypes.string_at(detail.perf_data or 0, detail.data_len).decode()
     assert text.startswith(table.rstrip())  # the mask leaves so small a layer on one core
-    modelled, _, measured = text.partition("\n\nMeasured on this machine")
-    assert "Total Operator Elapsed Time(us), modelled: " in modelled
+    modeled, _, measured = text.partition("\n\nMeasured on this machine")
+    assert "Total Operator Elapsed Time(us), modeled: " in modeled
     assert measured.endswith(" µs a run.\n")
 
 

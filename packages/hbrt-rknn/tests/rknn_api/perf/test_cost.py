@@ -1,4 +1,4 @@
-"""Modelled cost against the rows of published logs."""
+"""Modeled cost against the rows of published logs."""
 
 from dataclasses import replace
 
@@ -86,5 +86,5 @@ def test_the_table_has_the_guides_columns() -> None:
     text = layer_table([CONV], [cost_of(CONV, LOG, (0, 1), 3)])
     assert "WorkLoad(0/1/2)-Improve" in text
     assert "50.0%/50.0%/0.0% - Up:50.0%" in text
-    assert "Modelled, not measured" in text
+    assert "Modeled, not measured" in text
     assert "WorkLoad" not in layer_table([CONV], [cost_of(CONV, Chip.of(platform_of("rk3566").profile))])

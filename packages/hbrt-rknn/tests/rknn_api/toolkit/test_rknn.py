@@ -630,7 +630,7 @@ def test_inputs_that_do_not_fit_and_what_a_failed_call_leaves(rknn: RKNN) -> Non
     refused(rknn.inference([good]), "call init_runtime first")
 
 
-def test_cost_and_memory_are_said_to_be_modelled_and_time_to_be_measured(
+def test_cost_and_memory_are_said_to_be_modeled_and_time_to_be_measured(
     rknn: RKNN, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = build(rknn, nets.mobilenet(tmp_path), nets.pictures(tmp_path))
@@ -644,7 +644,7 @@ def test_cost_and_memory_are_said_to_be_modelled_and_time_to_be_measured(
     table, measured = text.rsplit("\n\n", 1)
     assert measured.startswith("Measured on this machine")
     whole = table.splitlines()[-1]
-    assert whole.startswith("A run on one core, modelled by published times of whole models: ")
+    assert whole.startswith("A run on one core, modeled by published times of whole models: ")
     assert "(docs/accuracy.md)" in whole
     rows = [line.split() for line in table.splitlines() if line[:1].isdigit()]
     kinds = ["InputOperator", *["ConvClip"] * 5, "GlobalAveragePool", "Flatten", "Gemm", "Softmax", "OutputOperator"]
