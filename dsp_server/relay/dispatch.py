@@ -1,7 +1,7 @@
 """The relay dispatcher: makes the tasks that programs have sent READY, and ends the tasks that it refuses.
 
-The dispatcher queues a task only if its slot is SENT and holds exactly the descriptor that arrived; it checks both
-under the claim lock. An owner that cancels a task, and a daemon that reclaims a dead client's slots, also hold it.
+A task is queued only if its slot is SENT and holds exactly the descriptor that arrived; C checks both under the claim
+lock (``hbrt_relay``). An owner that cancels a task, and a daemon that reclaims a dead client's slots, also hold it.
 A frame that arrives later is stale and changes nothing, no matter which client has the slot by then.
 """
 
@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from dsp_server.relay.peers import Peer
 from hbrt.attach.link import Link
-from hbrt.ddr.layout import (
-    SLOT_RECORD_BYTES,
-)
+from hbrt.attach.tasks import new_client
+from hbrt.ddr.layout import SLOT_RECORD_BYTES
 from hbrt.mailbox.handle import slot_of
-from hbrt.mailbox.schedule import PRIORITY_URGENT
+from hbrt.mailbox.native import LOCKED, NOTHING, native
 from hbrt.mailbox.submission import MAX_CMD, MAX_PRIORITY, number_refusal, unserved
 from hbrt.mailbox.table import REQUEST, Actor, Answer, Request, State
-from hbrt.mailbox.wake_targets import Served, is_served, ring, ring_urgently, targets
 from hbrt.protocol.relay import REQUEST_AT, SUBMIT_HEAD
 from hbrt.trace.kinds import EventKind
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 _CHECKED = struct.Struct(f"<{len(SUBMIT_HEAD)}sQQ16xIHHII32x")
 _HEAD = SUBMIT_HEAD
 _REQUEST_BYTES = REQUEST.size
-_EMPTY, _SENT, _READY = int(State.EMPTY), int(State.SENT), int(State.READY)
+_EMPTY, _SENT = int(State.EMPTY), int(State.SENT)
 
 
 class Result(Enum):
@@ -64,10 +63,11 @@ class RelayDispatcher:
         layout = link.ddr.layout
         self._mailbox = link.mailbox
         self._map = link.ddr.map
-        self._lock = link.mailbox.claim_lock
-        self._try_lock, self._unlock, self._mutex = self._lock.try_acquire, self._lock.release, self._lock.handle
         self._states, self._records = layout.states, layout.records
-        self._targets = targets(layout, link.core_doorbells, link.urgent_bells)
+        self._relay = native().lib.hbrt_relay
+        self._client, self._place = new_client(link)
+        dsp, cores = 1 << layout.core_count, 1 << len(link.core_doorbells)
+        self._masks = frozenset((*range(dsp), *range(dsp, cores, dsp)))  # no task is for both kinds of cores
         self.is_stream = False  # the latest task is from a program that has other tasks in progress
         self.trace: Ring | None = None
 
@@ -85,32 +85,21 @@ class RelayDispatcher:
             head, ticket, handle, cmd, priority, core_mask, owner, user = _CHECKED.unpack(raw)
         except struct.error:
             return Result.MALFORMED
-        peer, wanted = self._peer_of(ticket), self._targets.get(core_mask)
-        if peer is None or wanted is None or head != _HEAD or priority > MAX_PRIORITY or cmd > MAX_CMD:
+        peer, has_cores = self._peer_of(ticket), core_mask in self._masks
+        if peer is None or not has_cores or head != _HEAD or priority > MAX_PRIORITY or cmd > MAX_CMD:
             return self._refuse_invalid(raw)
         if owner != peer.client or user != owner:
             return Result.FOREIGN
         peer.was_active = True
         slot = slot_of(handle)
-        mm, mutex = self._map, self._mutex
-        self.is_stream = slot != peer.last_slot and mm[self._states + peer.last_slot] != _EMPTY
+        self.is_stream = slot != peer.last_slot and self._map[self._states + peer.last_slot] != _EMPTY
         peer.last_slot = slot
-        at, record = self._states + slot, self._records + slot * SLOT_RECORD_BYTES
-        if refusal := self._try_lock(mutex):
-            self._lock.acquire_slowly(refusal, self._has_ended)
-        if mm[at] != _SENT or mm[record : record + _REQUEST_BYTES] != raw[REQUEST_AT:]:
-            self._unlock(mutex)
-            return Result.STALE
-        # Under the lock: when cores go offline, the daemon takes it before failing the tasks that no core can run.
-        if not is_served(mm, wanted):
-            self._unlock(mutex)
-            return self._refuse(raw, *unserved(self._core_count))
-        mm[at] = _READY
-        for announced in wanted.announced:
-            mm[announced + slot] = 1
-        self._unlock(mutex)  # unlocking is also the memory fence
-        if ring(mm, wanted) is Served.LATER and priority >= PRIORITY_URGENT:
-            ring_urgently(wanted)
+        found = self._relay(self._client, slot, raw[REQUEST_AT:])
+        if found == LOCKED:
+            with self._locked():
+                found = self._relay(self._client, slot, raw[REQUEST_AT:])  # the lock is recursive
+        if found != 1:
+            return Result.STALE if found == NOTHING else self._refuse(raw, *unserved(self._core_count))
         if (trace := self.trace) is not None:
             request = Request(*REQUEST.unpack_from(raw, REQUEST_AT))
             passed = request.sequence, len(raw), 0, request.client
@@ -134,13 +123,20 @@ class RelayDispatcher:
         """Fail a task if its slot still holds it."""
         slot = slot_of(_CHECKED.unpack(raw)[2])
         mm, record = self._map, self._records + slot * SLOT_RECORD_BYTES
-        if refusal := self._try_lock(self._mutex):
-            self._lock.acquire_slowly(refusal, self._has_ended)
-        try:
+        with self._locked():
             if mm[self._states + slot] != _SENT or mm[record : record + _REQUEST_BYTES] != raw[REQUEST_AT:]:
                 return Result.STALE
             self._mailbox.write_answer(slot, Answer(-1, status, 0, 0, 0, 0, time.monotonic_ns(), 0), why)
             self._mailbox.move(slot, State.FAILED, Actor.RELAY)
-        finally:
-            self._unlock(self._mutex)
         return Result.REFUSED
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the claim lock, however long that takes."""
+        lock = self._mailbox.claim_lock
+        if refusal := lock.try_acquire(lock.handle):
+            lock.acquire_slowly(refusal, self._has_ended)
+        try:
+            yield
+        finally:
+            lock.release(lock.handle)

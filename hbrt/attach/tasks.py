@@ -85,6 +85,25 @@ class _FreeSlots(list[int]):
             return slot
 
 
+def new_client(link: Link, first_serial: int = 0) -> tuple[Any, object]:
+    """Return an attachment in C, and an object that keeps the mapping while C may use it."""
+    ffi, lib = native().ffi, native().lib
+    layout, place = link.ddr.layout, ctypes.c_char.from_buffer(link.ddr.map)
+    client = lib.hbrt_client_new(
+        ffi.cast("void *", ctypes.addressof(place)),
+        layout.file_bytes,
+        layout._replace(core_count=len(link.core_doorbells)).pack_header(),
+        link.client_id,
+        link.doorbell,
+        link.core_doorbells,
+        link.urgent_bells or ffi.NULL,
+        first_serial,
+    )
+    if client == ffi.NULL:
+        raise MemoryError("Cannot allocate memory in C for this attachment.")
+    return ffi.gc(client, lib.hbrt_client_free), place
+
+
 class Lost(NamedTuple):
     """The end of a task that is no longer in a slot: its outcome is unknown."""
 
@@ -239,30 +258,16 @@ class Tasks:
         """Create the attachment in C."""
         link, module = self.link, native()
         ffi, self.lib = module.ffi, module.lib
-        layout = link.ddr.layout
-        self.states, self.records = layout.states, layout.records
+        self.states, self.records = link.ddr.layout.states, link.ddr.layout.records
         # From the clock, so that handles of an earlier attachment or another process differ from these.
         self._first_serial = monotonic_ns() // 1000 & (1 << SERIAL_BITS - 1) - 1
-        self._place = ctypes.c_char.from_buffer(link.ddr.map)  # keeps the mapping while C may use it
-        client = self.lib.hbrt_client_new(
-            ffi.cast("void *", ctypes.addressof(self._place)),
-            layout.file_bytes,
-            layout._replace(core_count=len(link.core_doorbells)).pack_header(),
-            link.client_id,
-            link.doorbell,
-            link.core_doorbells,
-            link.urgent_bells or ffi.NULL,
-            self._first_serial,
-        )
-        if client == ffi.NULL:
-            raise MemoryError("Cannot allocate memory in C for this attachment.")
-        self.client = ffi.gc(client, self.lib.hbrt_client_free)
-        held = ffi.buffer(self.lib.hbrt_client_handles(client), SLOT_COUNT * 8)
+        self.client, self._place = new_client(link, self._first_serial)
+        held = ffi.buffer(self.lib.hbrt_client_handles(self.client), SLOT_COUNT * 8)
         self.handles = memoryview(held).cast("B").cast("Q")  # Python threads see what C writes
         self.free = _FreeSlots(self.client, self.lib)
-        self.lib.hbrt_slots_give(client, link.first_slots[::-1], len(link.first_slots))
+        self.lib.hbrt_slots_give(self.client, link.first_slots[::-1], len(link.first_slots))
         if polls:
-            self.lib.hbrt_client_polls(client, poll_budget_ns())
+            self.lib.hbrt_client_polls(self.client, poll_budget_ns())
         self.waiters = Waiters(link, self.client)
 
     # -- submit -------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Task order only: which task runs next, and which core to wake for it.
+"""Task order: which task runs next, and which cores may run it.
 
 Among the tasks that a core may run, the next is the one with
 1. the higher priority (0..255; 254 and 255, PREEMPT, also interrupt a running op of lower priority, see core/loop.py);
@@ -9,9 +9,9 @@ A core mask has bit i set for core i; mask 0 is ANY: of the DSP cores. Accelerat
 An ANY task goes to whichever core is free first, and
 no core sleeps while a task that it may run is READY.
 
-That last guarantee needs an order of steps around these functions, each visible to all before the next:
-- a submitter makes the task READY, then reads the cores' activity and rings the core of `cores_to_wake`;
-- a core that claimed a task writes RUNNING, then scans for READY tasks and rings the core of `core_to_chain`;
+That last guarantee needs an order of steps, each visible to all before the next:
+- a submitter makes the task READY, then reads the cores' activity and rings a core (client.c: ring_core);
+- a core that claimed a task writes RUNNING, then scans for READY tasks and rings a core for them (core.c: chain);
 - a core that found nothing writes ASLEEP, then scans once more, and only then waits for its doorbell;
 - a core that has finished, or was rung, writes LOOKING, then scans.
 So if two processes act at once, the later one sees the other's step.
@@ -24,7 +24,6 @@ Emulator: submission order as the last key, and the choice of a core for ANY, ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
 from hbrt.ddr.layout import ACTIVITY_ASLEEP, ACTIVITY_LOOKING, ACTIVITY_RUNNING, ACTIVITY_STALLED, MAX_CORES
@@ -77,58 +76,3 @@ def may_run(core_index: int, core_mask: int, dsp_count: int = MAX_CORES) -> bool
         dsp_count: Number of DSP cores of the board. Later cores are accelerators, which ANY excludes.
     """
     return core_index < dsp_count if core_mask == ANY_CORE else bool(core_mask >> core_index & 1)
-
-
-def eligible_cores(core_mask: int, core_count: int, dsp_count: int = MAX_CORES) -> tuple[int, ...]:
-    """Return the indices of cores, out of `core_count`, that the mask allows; empty if it names none that exist."""
-    return tuple(core for core in range(core_count) if may_run(core, core_mask, dsp_count))
-
-
-def cores_to_wake(core_mask: int, activity: Sequence[int], dsp_count: int = MAX_CORES) -> tuple[int, ...]:
-    """Return the cores whose doorbell a submitter rings after making a task READY: none or one.
-
-    Args:
-        core_mask: The task's mask.
-        activity: Per core ASLEEP, LOOKING (awake, about to scan), RUNNING or STALLED, read after the task was READY.
-        dsp_count: As for `may_run`.
-
-    Returns:
-        () if an eligible core is LOOKING, or if all eligible ones are RUNNING or STALLED (each scans again when it
-        finishes or beats again); otherwise the lowest eligible core that is ASLEEP.
-    """
-    asleep = -1
-    for core, state in enumerate(activity):
-        if may_run(core, core_mask, dsp_count):
-            if state == LOOKING:
-                return ()
-            if state == ASLEEP and asleep < 0:
-                asleep = core
-    return () if asleep < 0 else (asleep,)
-
-
-def core_to_chain(
-    claimer: int, ready_masks: Iterable[int], activity: Sequence[int], dsp_count: int = MAX_CORES
-) -> int | None:
-    """Return the core that a task's claimer rings if it still sees other READY tasks.
-
-    Their submitters may not have rung any core, because this core was LOOKING; now it is busy. One core is enough: when
-    it claims a task, it applies this rule again.
-
-    Args:
-        claimer: Index of the claiming core, which counts as RUNNING whatever `activity` says.
-        ready_masks: Masks of READY tasks, read after the core wrote RUNNING.
-        activity: As for `cores_to_wake`, read after that.
-        dsp_count: As for `may_run`.
-
-    Returns:
-        The core to ring, or None.
-    """
-    others: list[int] | None = None
-    for mask in ready_masks:
-        if others is None:
-            others = list(activity)
-            others[claimer] = RUNNING
-        wake = cores_to_wake(mask, others, dsp_count)
-        if wake:
-            return wake[0]
-    return None

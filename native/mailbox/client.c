@@ -190,6 +190,12 @@ static int64_t fill(hbrt_client *client, const hbrt_request *task, int is_checke
     return (int64_t)handle;
 }
 
+static void announce(hbrt_file *file, uint32_t slot, uint32_t core_mask) {
+    for (uint32_t core = 0; core < file->at.core_count; core++)
+        if (hbrt_may_run(file, core, core_mask)) hbrt_store(hbrt_announced(file, core) + slot, 1);
+    hbrt_full_fence(); /* the task before the cores' activity: pairs with the fence of a core going to sleep */
+}
+
 /* Announce a task to the cores. */
 static int64_t publish(hbrt_client *client, int64_t handle, uint32_t core_mask, int is_urgent) {
     hbrt_file *file = &client->file;
@@ -197,9 +203,7 @@ static int64_t publish(hbrt_client *client, int64_t handle, uint32_t core_mask, 
     HBRT_KILL_POINT("client-S03");
     hbrt_store(file->states + slot, HBRT_READY); /* the record is complete: pairs with the claim */
     HBRT_KILL_POINT("client-S04");
-    for (uint32_t core = 0; core < file->at.core_count; core++)
-        if (hbrt_may_run(file, core, core_mask)) hbrt_store(hbrt_announced(file, core) + slot, 1);
-    hbrt_full_fence(); /* the task before the cores' activity: pairs with the fence of a core going to sleep */
+    announce(file, slot, core_mask);
     HBRT_KILL_POINT("client-S05");
     int is_served = ring_core(client, core_mask, is_urgent);
     HBRT_KILL_POINT("client-S06");
@@ -258,6 +262,31 @@ int64_t hbrt_publish(hbrt_client *client, int64_t handle) {
         answer = publish(client, handle, HBRT_GET(record->core_mask), HBRT_GET(record->priority) >= HBRT_URGENT);
     }
     leave(client);
+    return answer;
+}
+
+int hbrt_relay(hbrt_client *client, uint32_t slot, const void *request) {
+    hbrt_file *file = &client->file;
+    hbrt_slot_record sent;
+    int answer = HBRT_NOTHING;
+    memcpy(&sent, request, HBRT_REQUEST_BYTES);
+    HBRT_KILL_POINT("relay-R13");
+    if (!hbrt_is_locked(file->claim_lock, pthread_mutex_trylock(file->claim_lock))) return HBRT_LOCKED;
+    HBRT_KILL_POINT("relay-R14");
+    if (hbrt_load(file->states + slot) == HBRT_SENT && memcmp(hbrt_record(file, slot), &sent, HBRT_REQUEST_BYTES) == 0)
+        answer = is_served(client, sent.core_mask) ? 1 : HBRT_UNSERVED;
+    if (answer == 1) {
+        HBRT_KILL_POINT("relay-R15");
+        hbrt_store(file->states + slot, HBRT_READY);
+        HBRT_KILL_POINT("relay-R16");
+        announce(file, slot, sent.core_mask);
+        HBRT_KILL_POINT("relay-R17");
+    }
+    pthread_mutex_unlock(file->claim_lock);
+    if (answer == 1) {
+        HBRT_KILL_POINT("relay-R18");
+        ring_core(client, sent.core_mask, sent.priority >= HBRT_URGENT);
+    }
     return answer;
 }
 

@@ -113,6 +113,11 @@ int64_t hbrt_rpc(hbrt_client *client, uintptr_t control, uintptr_t input, uintpt
 /* Queue a task that hbrt_prepare left SENT. Returns its handle, HBRT_UNSERVED, or HBRT_ASK, which leaves it SENT. */
 int64_t hbrt_publish(hbrt_client *client, int64_t handle);
 
+/* Queue the task that another client left SENT in a slot for its relay, this process; `request` is the record that the
+ * client sent. Returns 1; HBRT_NOTHING if the slot does not hold exactly that task; HBRT_UNSERVED if all cores that may
+ * run it are offline, since the daemon takes the claim lock before it fails such tasks; HBRT_LOCKED. */
+int hbrt_relay(hbrt_client *client, uint32_t slot, const void *request);
+
 /* Handle of this thread's newest task, if its request matches and it is live, else HBRT_ASK: for a caller that was
  * interrupted by a signal handler before it got the handle. */
 int64_t hbrt_newest(hbrt_client *client, int64_t cmd, uint64_t input_phy, uint64_t output_phy);

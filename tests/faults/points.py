@@ -210,23 +210,14 @@ POINTS = [
     ),
     # The relay, with one process's task.
     Point("relay", "R11", "hello: about to be known", f"{_RELAY}._admit", "self._peers[identity] =", "any"),
-    Point("relay", "R12", "submit: has the message", _DISPATCH, "peer, wanted = self._peer_of", "lost"),
-    Point("relay", "R13", "submit: about to take the lock", _DISPATCH, "if refusal := self._try_lock", "lost"),
-    Point("relay", "R14", "submit: the lock is taken", _DISPATCH, "if mm[at] != _SENT or", "lost", has_lock=True),
-    Point("relay", "R15", "submit: about to say READY", _DISPATCH, "mm[at] = _READY", "lost", has_lock=True),
+    Point("relay", "R12", "submit: has the message", _DISPATCH, "peer, has_cores = self._peer_of", "lost"),
+    Point("relay", "R13", "submit: about to take the lock", _CLIENT, "", "lost"),
+    Point("relay", "R14", "submit: the lock is taken", _CLIENT, "", "lost", has_lock=True),
+    Point("relay", "R15", "submit: about to say READY", _CLIENT, "", "lost", has_lock=True),
     # From READY on, a core may be quicker than the news of the relay's end.
-    Point("relay", "R16", "submit: READY, not announced", _DISPATCH, "for announced in wanted", "any", has_lock=True),
-    Point(
-        "relay",
-        "R17",
-        "submit: announced, the lock still held",
-        _DISPATCH,
-        "# unlocking is also the memory fence",
-        "any",
-        has_lock=True,
-    ),
-    Point("relay", "R18", "submit: announced, the lock let go", _DISPATCH, "if ring(mm, wanted)", "any"),
-    Point("relay", "R19", "submit: about to ring", "hbrt.mailbox.wake_targets:ring", "doorbell.ring(bell)", "any"),
+    Point("relay", "R16", "submit: READY, not announced", _CLIENT, "", "any", has_lock=True),
+    Point("relay", "R17", "submit: announced, the lock still held", _CLIENT, "", "any", has_lock=True),
+    Point("relay", "R18", "submit: announced, about to ring", _CLIENT, "", "any"),
 ]
 
 

@@ -20,11 +20,10 @@ from hbrt.mailbox.schedule import (
     LOOKING,
     RUNNING,
     Entry,
-    core_to_chain,
-    cores_to_wake,
     may_run,
     task_key,
 )
+from tests.wake_rule import core_to_chain, cores_to_wake
 
 Steps = Generator[str]
 

@@ -1,4 +1,4 @@
-"""Whom a submitter rings: tasks and the relay have the rule unrolled, hbrt.mailbox.schedule has it in words."""
+"""Whom a submitter rings, in C: each mask and activity, by a program and by the relay, against the rule in words."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from dsp_server.relay.dispatch import RelayDispatcher, Result
 from hbrt.attach.tasks import Tasks
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CORE_ACTIVITY, SLOT_COUNT
+from hbrt.mailbox.handle import SLOT_MASK
 from hbrt.mailbox.schedule import (
     ASLEEP,
     LOOKING,
     PRIORITY_PREEMPT,
     PRIORITY_URGENT,
     RUNNING,
-    cores_to_wake,
-    eligible_cores,
+    may_run,
 )
 from hbrt.mailbox.table import REQUEST, Mailbox, State
 from hbrt.protocol.relay import SUBMIT, SUBMIT_HEAD
 from hbrt.status import Status
+from tests.wake_rule import cores_to_wake
 
 OFFLINE = 3
 ACTIVITIES = (ASLEEP, LOOKING, RUNNING, OFFLINE)
@@ -74,60 +75,68 @@ def link(request: pytest.FixtureRequest) -> Iterator[FakeLink]:
     link.close()
 
 
-@pytest.mark.parametrize("priority", [0, PRIORITY_URGENT - 1, PRIORITY_URGENT, PRIORITY_PREEMPT])
-def test_submitter_rings_as_the_schedule_says(link: FakeLink, priority: int) -> None:
-    tasks = Tasks(link)  # type: ignore[arg-type]
-    cores = link.core_count
-    states = link.ddr.layout.states
-    for mask, activity in itertools.product(range(1 << cores), itertools.product(ACTIVITIES, repeat=cores)):
+class Setting:
+    """Each mask with each activity of the cores, and what was rung and announced for a task."""
+
+    def __init__(self, link: FakeLink, mask: int, activity: tuple[int, ...]) -> None:
+        self.link, self.mask, self.activity, layout = link, mask, activity, link.ddr.layout
         for core, doing in enumerate(activity):
-            link.ddr.map[link.ddr.layout.core(core) + CORE_ACTIVITY] = doing
-            announced = link.ddr.layout.announced(core)
+            link.ddr.map[layout.core(core) + CORE_ACTIVITY] = doing
+            announced = layout.announced(core)
             link.ddr.map[announced : announced + SLOT_COUNT] = bytes(SLOT_COUNT)
-        handle = tasks.submit(0x1000, priority, mask, 0, 0, 0, 0, 0)
-        rung, urgent = link.rung(link.core_doorbells), link.rung(link.urgent_bells)
-        eligible = [activity[core] for core in eligible_cores(mask, cores)]
-        assert rung == cores_to_wake(mask, activity), (mask, activity)
-        if all(doing == OFFLINE for doing in eligible):
+        self.eligible = tuple(core for core in range(link.core_count) if may_run(core, mask))
+        self.doing = {activity[core] for core in self.eligible}
+
+    def is_unserved(self, slot: int, priority: int) -> bool:
+        """Check who was rung; returns whether nobody was told, as all cores that may run the task are offline."""
+        link, layout = self.link, self.link.ddr.layout
+        assert link.rung(link.core_doorbells) == cores_to_wake(self.mask, self.activity), self.activity
+        is_preempting = priority >= PRIORITY_URGENT and self.doing <= {RUNNING, OFFLINE} and RUNNING in self.doing
+        assert link.rung(link.urgent_bells) == (self.eligible if is_preempting else ())
+        told = [core for core in range(link.core_count) if link.ddr.map[layout.announced(core) + slot]]
+        if self.doing <= {OFFLINE}:
+            return True
+        assert told == list(self.eligible)
+        return False
+
+
+def settings_of(link: FakeLink) -> Iterator[Setting]:
+    cores = link.core_count
+    for mask, activity in itertools.product(range(1 << cores), itertools.product(ACTIVITIES, repeat=cores)):
+        yield Setting(link, mask, activity)
+
+
+@pytest.mark.parametrize("priority", [0, PRIORITY_URGENT - 1, PRIORITY_URGENT, PRIORITY_PREEMPT])
+def test_submitter_rings_by_the_rule(link: FakeLink, priority: int) -> None:
+    tasks = Tasks(link)  # type: ignore[arg-type]
+    for setting in settings_of(link):
+        handle = tasks.submit(0x1000, priority, setting.mask, 0, 0, 0, 0, 0)
+        slot = handle & SLOT_MASK
+        if setting.is_unserved(slot, priority):
             assert handle == Status.HB_DSP_NOT_RUNNING
             assert tasks.why().startswith("None of the cores that may run the task is running")
             assert link.mailbox.slots_in(State.READY) == []
             continue
-        assert handle > 0
-        is_preempting = priority >= PRIORITY_URGENT and set(eligible) <= {RUNNING, OFFLINE}
-        assert urgent == (eligible_cores(mask, cores) if is_preempting else ())
-        (slot,) = link.mailbox.slots_in(State.READY)
-        told = [core for core in range(cores) if link.ddr.map[link.ddr.layout.announced(core) + slot]]
-        assert told == list(eligible_cores(mask, cores))
+        assert link.mailbox.slots_in(State.READY) == [slot]
         assert tasks.release(handle) == 0
-        assert link.ddr.map[states + slot] == State.EMPTY
+        assert link.mailbox.state(slot) is State.EMPTY
     tasks.close()
 
 
 @pytest.mark.parametrize("priority", [0, PRIORITY_URGENT - 1, PRIORITY_URGENT, PRIORITY_PREEMPT])
-def test_relay_rings_as_the_schedule_says(link: FakeLink, priority: int) -> None:
+def test_relay_rings_by_the_rule(link: FakeLink, priority: int) -> None:
     peers: Any = {3: SimpleNamespace(client=CLIENT, last_slot=0)}
-    dispatcher, cores, slot = RelayDispatcher(link, peers, lambda: False), link.core_count, 7  # type: ignore[arg-type]
-    layout, mm = link.ddr.layout, link.ddr.map
-    for mask, activity in itertools.product(range(1 << cores), itertools.product(ACTIVITIES, repeat=cores)):
-        for core, doing in enumerate(activity):
-            mm[layout.core(core) + CORE_ACTIVITY] = doing
-            mm[layout.announced(core) + slot] = 0
-        request = (1, 0, 0x1000, priority, mask, CLIENT, CLIENT, 0, 0, 0, 0)
-        REQUEST.pack_into(mm, layout.record(slot), *request)
-        mm[layout.states + slot] = State.SENT
+    dispatcher, slot = RelayDispatcher(link, peers, lambda: False), 7  # type: ignore[arg-type]
+    for setting in settings_of(link):
+        request = (1, 0, 0x1000, priority, setting.mask, CLIENT, CLIENT, 0, 0, 0, 0)
+        REQUEST.pack_into(link.ddr.map, link.ddr.layout.record(slot), *request)
+        link.ddr.map[link.ddr.layout.states + slot] = State.SENT
         result = dispatcher.dispatch(SUBMIT.pack(SUBMIT_HEAD, 3, slot, *request))
-        eligible = [activity[core] for core in eligible_cores(mask, cores)]
-        assert link.rung(link.core_doorbells) == cores_to_wake(mask, activity), (mask, activity)
-        is_preempting = priority >= PRIORITY_URGENT and set(eligible) <= {RUNNING, OFFLINE} and RUNNING in eligible
-        assert link.rung(link.urgent_bells) == (eligible_cores(mask, cores) if is_preempting else ())
-        told = [core for core in range(cores) if mm[layout.announced(core) + slot]]
-        if all(doing == OFFLINE for doing in eligible):
-            assert (result, link.mailbox.state(slot), told) == (Result.REFUSED, State.FAILED, [])
+        if setting.is_unserved(slot, priority):
+            assert (result, link.mailbox.state(slot)) == (Result.REFUSED, State.FAILED)
             assert link.mailbox.answer(slot).result == Status.HB_DSP_NOT_RUNNING
         else:
             assert (result, link.mailbox.state(slot)) == (Result.QUEUED, State.READY)
-            assert told == list(eligible_cores(mask, cores))
 
 
 def test_request_is_in_the_slot_before_anybody_is_told(link: FakeLink) -> None:

@@ -1,16 +1,6 @@
-"""The order of tasks, core masks and the rules for waking, by table."""
+"""The order of tasks, and core masks, by table."""
 
-from hbrt.mailbox.schedule import (
-    ASLEEP,
-    LOOKING,
-    RUNNING,
-    core_to_chain,
-    cores_to_wake,
-    eligible_cores,
-    may_run,
-    rank,
-    task_key,
-)
+from hbrt.mailbox.schedule import may_run, rank, task_key
 from tests.each import each
 
 FIRST_TO_LAST = [
@@ -69,52 +59,6 @@ def test_a_task_that_waits_gains_a_level_a_tick_against_those_that_come() -> Non
         (1 << 63, (), ()),
     ],
 )
-def test_eligible_cores(mask: int, cores_of_2: tuple[int, ...], cores_of_4: tuple[int, ...]) -> None:
-    assert eligible_cores(mask, 2) == cores_of_2
-    assert eligible_cores(mask, 4) == cores_of_4
+def test_which_cores_a_mask_allows(mask: int, cores_of_2: tuple[int, ...], cores_of_4: tuple[int, ...]) -> None:
+    assert [core for core in range(2) if may_run(core, mask)] == list(cores_of_2)
     assert [core for core in range(4) if may_run(core, mask)] == list(cores_of_4)
-
-
-A, L, R = ASLEEP, LOOKING, RUNNING
-
-
-@each(
-    "mask, activity, woken",
-    [
-        (0, (A, A), (0,)),
-        (0, (L, A), ()),
-        (0, (A, L), ()),  # a later core that looks spares an earlier one that sleeps
-        (0, (R, A), (1,)),
-        (0, (R, R), ()),
-        (0, (R, L), ()),
-        (0b01, (A, L), (0,)),  # the one that looks may not run it
-        (0b10, (L, A), (1,)),
-        (0b10, (A, R), ()),
-        (0b10, (A, L), ()),
-        (0b110, (A, R, A), (2,)),
-        (0b100, (A, A), ()),  # names no core that exists
-    ],
-)
-def test_whom_a_submitter_wakes(mask: int, activity: tuple[int, ...], woken: tuple[int, ...]) -> None:
-    assert cores_to_wake(mask, activity) == woken
-
-
-@each(
-    "claimer, masks, activity, rung",
-    [
-        (0, [], (R, A), None),
-        (0, [0], (R, A), 1),
-        (0, [0], (L, A), 1),  # the claimer counts as RUNNING before it says so
-        (0, [0b01], (R, A), None),
-        (0, [0b01, 0b01, 0], (R, A), 1),
-        (1, [0], (A, R), 0),
-        (0, [0], (R, L), None),
-        (0, [0], (R, R), None),
-        (1, [0b100, 0], (A, R, L), None),
-        (1, [0b001], (A, R, L), 0),
-    ],
-)
-def test_whom_a_core_that_claimed_rings(
-    claimer: int, masks: list[int], activity: tuple[int, ...], rung: int | None
-) -> None:
-    assert core_to_chain(claimer, masks, activity) == rung
