@@ -29,7 +29,7 @@ help:
 	@echo "make demo | test | test-long | test-arm64 | lint | native | docs | docs-serve | docs-tables | bench | venv | wheel | clean"
 
 demo: $(VENV)/.installed-base
-	@$(BIN)/python native/build.py
+	@$(BIN)/python native/build.py .
 	@$(BIN)/hbrt run nn
 
 # There is no limit for all tests together: on a slow or busy machine they take what they take, and each has its own.

@@ -1,8 +1,10 @@
 """Build the parts in C: the libraries that C programs and images link, and Python's module for the call path.
 
-``python native/build.py`` builds everything older than its sources, into ``hbrt/native/``, and writes the header with
-the intrinsics' names. The compiler is $CC, or the first available of cc, gcc and clang, or the package ziglang, which
-make and hbrt's installation request if there is no other compiler. Without any, it prints a message and exits with 1.
+``python native/build.py`` builds everything older than its sources: the core's into ``hbrt/native/``, with the header
+of the intrinsics' names, and each guest's, of ``packages/``, into the folder ``native`` of its package, as the guest's
+pyproject.toml declares them. Folders as arguments choose, ``.`` for the core alone. The compiler is $CC, or the first
+available of cc, gcc and clang, or the package ziglang, which make and hbrt's installation request if there is no other
+compiler. Without any, it prints a message and exits with 1.
 """
 
 from __future__ import annotations
@@ -16,37 +18,87 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 NATIVE = Path(__file__).resolve().parent
-TARGET = NATIVE.parent / "hbrt" / "native"
+CORE = NATIVE.parent
+TARGET = CORE / "hbrt" / "native"
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
 FLAGS = ("-O2", "-g", "-fPIC", "-fvisibility=hidden", "-pthread", f"-I{NATIVE / 'mailbox'}")
-# Library: its folders of C sources, the headers that its users include, what else it links.
-LIBRARIES: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
-    "libhbrt.so": (("arm", "mailbox"), "include/arm", ("-ldl",)),
-    "libhbrt_dsp.so": (("dsp", "mailbox"), "include/dsp", ("-ldl",)),
-}
-# Names of the vendors' libraries that programs link or load; each stands for libhbrt.so.
-LINKER_NAMES = (
-    "libdnn.so",
-    "libcnn_intf.so",
-    "libhbrt_bayes_aarch64.so",
-    "libhbrt_bernoulli_aarch64.so",
-    "libhbucp.so",
-    "libhbvp.so",
-    "librknnrt.so",
-    "librknn_api.so",
-    "librga.so",
-    "libspcdev.so",
-    "libadsprpc.so",
-    "libcdsprpc.so",
-    "libsdsprpc.so",
-    "librpcmem.so",
-    "liblog.so",
-)
 MODULE = "hbrt.native._mailbox"
+# From a guest's library to those of the core, as both are installed: its package in site-packages or a folder there; in
+# a clone.
+TO_CORE = tuple(f"$ORIGIN/{'../' * ups}hbrt/native/lib" for ups in (3, 4, 6))
+
+
+class Library(NamedTuple):
+    """A library for C users.
+
+    Attributes:
+        target: Its file.
+        sources: Folders of its C sources, or single ones.
+        folders: Where its headers are searched.
+        links: What else it links.
+        names: The vendors' names for it that programs link or load, too.
+    """
+
+    target: Path
+    sources: tuple[Path, ...]
+    folders: tuple[Path, ...]
+    links: tuple[str, ...]
+    names: tuple[str, ...] = ()
+
+
+def of_core() -> list[Library]:
+    """The libraries of the core: of ARM programs, and of images."""
+    arm, dsp, include = NATIVE / "arm", NATIVE / "dsp", NATIVE / "include"
+    others = tuple(include / one for one in ("fastrpc", "fastrpc/qurt", "fastrpc/stddef", "sp", "ucp"))
+    names = (
+        "libdnn.so",
+        "libcnn_intf.so",
+        "libhbrt_bayes_aarch64.so",
+        "libhbrt_bernoulli_aarch64.so",
+        "libhbucp.so",
+        "libhbvp.so",
+        "libspcdev.so",
+        "libadsprpc.so",
+        "libcdsprpc.so",
+        "libsdsprpc.so",
+        "librpcmem.so",
+        "liblog.so",
+    )
+    mailbox, lib = NATIVE / "mailbox", TARGET / "lib"
+    return [
+        Library(lib / "libhbrt.so", (arm, mailbox), (include / "arm", *others), ("-ldl",), names),
+        Library(lib / "libhbrt_dsp.so", (dsp, mailbox), (include / "dsp", *others), ("-ldl",)),
+    ]
+
+
+def of_guest(folder: Path) -> list[Library]:
+    """The libraries of a distribution: the table ``tool.hbrt`` of its pyproject.toml.
+
+    Each is linked to libhbrt.so and a filter of it: the loader then searches libhbrt.so, whose open() and mmap() know
+    a board's devices, before the C library, also for programs that link the guest's library alone.
+    """
+    declared = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8")).get("tool", {}).get("hbrt")
+    if declared is None:
+        return []
+    native = folder / declared["native"]
+    headers = (native / "include", *(one for one in sorted(native.glob("include/**/")) if one.name != "include"))
+    links = (f"-L{TARGET / 'lib'}", "-lhbrt", "-Wl,-F,libhbrt.so", *(f"-Wl,-rpath,{one}" for one in TO_CORE))
+    return [
+        Library(
+            native / "lib" / name,
+            tuple(native / source for source in one["sources"]),
+            (NATIVE / "arm", NATIVE / "include" / "arm", *headers),
+            links,
+            tuple(one.get("names", ())),
+        )
+        for name, one in declared["libraries"].items()
+    ]
 
 
 class BuildError(Exception):
@@ -86,45 +138,40 @@ def fallback() -> list[str]:
     return [pin for pin in pins if pin.startswith("ziglang==")]
 
 
-def sources(folder: str) -> list[Path]:
-    """C sources of a folder, sorted."""
-    return sorted((NATIVE / folder).glob("*.c"))
-
-
 def is_newer(target: Path, *inputs: Path) -> bool:
     """Whether a target exists, and is newer than all its inputs."""
     return target.exists() and target.stat().st_mtime >= max(path.stat().st_mtime for path in inputs)
 
 
-def inputs() -> Iterator[Path]:
-    """Files whose change makes everything out of date."""
-    for suffix in ("*.c", "*.h", "*.py"):
-        yield from NATIVE.rglob(suffix)
+def inputs(*places: Path) -> set[Path]:
+    """Files whose change makes what is built from some folders and sources out of date."""
+    found = {Path(__file__).resolve()}
+    for place in (NATIVE / "mailbox", *places):
+        found |= {place} if place.suffix else {*place.rglob("*.c"), *place.rglob("*.h")}
+    return found
 
 
-def build_library(cc: list[str], name: str) -> None:
-    """Build one library for C users."""
-    folders, headers, links = LIBRARIES[name]
-    target = TARGET / "lib" / name
-    files = [str(source) for folder in folders for source in sources(folder)]
-    if is_newer(target, *inputs()):
-        return
-    target.parent.mkdir(exist_ok=True)
-    unfinished = target.with_suffix(f".{os.getpid()}")
-    others = ("fastrpc", "fastrpc/qurt", "fastrpc/stddef", "rga", "rknn", "sp", "ucp")
-    headers_of = [f"-I{NATIVE / folder}" for folder in (headers, *(f"include/{one}" for one in others))]
-    command = [*cc, "-std=gnu11", *FLAGS, *WARNINGS, *headers_of, "-shared", f"-Wl,-soname,{name}"]
-    subprocess.run([*command, *files, "-o", str(unfinished), *links], check=True)
-    unfinished.replace(target)  # processes that have mapped the old one keep it
-
-
-def link_names() -> None:
-    """Create the vendors' names for libhbrt.so; a wheel has copies."""
-    for name in LINKER_NAMES:
-        link = TARGET / "lib" / name
+def build_library(cc: list[str], library: Library) -> None:
+    """Build one library for C users, and its other names; a wheel has copies of those."""
+    target, name = library.target, library.target.name
+    files = [
+        str(file) for one in library.sources for file in ([one] if one.suffix == ".c" else sorted(one.glob("*.c")))
+    ]
+    if not is_newer(target, *inputs(*library.folders, *library.sources)):
+        target.parent.mkdir(exist_ok=True)
+        unfinished = target.with_suffix(f".{os.getpid()}")
+        headers = [f"-I{folder}" for folder in library.folders]
+        command = [*cc, "-std=gnu11", *FLAGS, *WARNINGS, *headers, "-shared", f"-Wl,-soname,{name}"]
+        subprocess.run([*command, *files, "-o", str(unfinished), *library.links], check=True)
+        unfinished.replace(target)  # processes that have mapped the old one keep it
+    for link in target.parent.iterdir():
+        if link.is_symlink() and link.name not in library.names and link.readlink() == Path(name):
+            link.unlink()  # of an earlier build
+    for other in library.names:
+        link = target.with_name(other)
         if not link.exists():
             link.unlink(missing_ok=True)
-            link.symlink_to("libhbrt.so")
+            link.symlink_to(name)
 
 
 def module_path() -> Path:
@@ -145,7 +192,7 @@ def build_module(cc: list[str], target: Path, *flags: str) -> None:
     ffi = FFI()
     header = (NATIVE / "mailbox" / "mailbox.h").read_text()
     ffi.cdef("".join(line for line in header.splitlines(keepends=True) if not line.startswith("#")))
-    files = [str(source) for source in sources("mailbox")]
+    files = map(str, sorted((NATIVE / "mailbox").glob("*.c")))
     unfinished = target.with_suffix(f".{os.getpid()}")
     with tempfile.TemporaryDirectory() as folder:
         glue = Path(folder) / "module.c"
@@ -155,19 +202,26 @@ def build_module(cc: list[str], target: Path, *flags: str) -> None:
     unfinished.replace(target)
 
 
-def build() -> None:
-    """Build everything that is out of date.
+def distributions() -> list[Path]:
+    """The folders of all distributions of this tree."""
+    return [CORE, *(one.parent for one in sorted(CORE.glob("packages/*/pyproject.toml")))]
+
+
+def build(folders: Iterable[Path]) -> None:
+    """Build what is out of date in some distributions, and the core's libraries, which those of the others link.
 
     Raises:
         BuildError: there is no C compiler, or Python's headers are missing. CalledProcessError: the compiler failed.
     """
+    folders = [folder.resolve() for folder in folders]
     runpy.run_path(str(NATIVE / "ivp_names.py"))["write_names"]()
     cc = compiler()
-    for name in LIBRARIES:
-        build_library(cc, name)
-    link_names()
-    build_module(cc, module_path())
-    runpy.run_path(str(TARGET / "record.py"))["write_record"]()
+    guests = [library for folder in folders if folder != CORE for library in of_guest(folder)]
+    for library in (*of_core(), *guests):
+        build_library(cc, library)
+    if CORE in folders:
+        build_module(cc, module_path())
+        runpy.run_path(str(TARGET / "record.py"))["write_record"]()
 
 
 if __name__ == "__main__":
@@ -175,6 +229,6 @@ if __name__ == "__main__":
         if sys.argv[1:] == ["--fallback"]:
             print(*fallback())
         else:
-            build()
+            build([Path(one) for one in sys.argv[1:]] or distributions())
     except BuildError as error:
         sys.exit(f"hbrt: {error}")

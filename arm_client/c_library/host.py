@@ -32,7 +32,7 @@ from hbrt.ddr.faults import instruction
 from hbrt.status import Status, name_of
 from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem
 
-VERSION = 7
+VERSION = 8
 _TYPES = {**vars(hbrt.types), **vars(hbrt.dnn_types)}
 _EXPECTED = frozenset({0, *map(int, (Status.HB_DSP_TIMEOUT, Status.HB_DNN_TIMEOUT, Status.HB_SYS_NOT_SUPPORTED))})
 
@@ -54,14 +54,12 @@ class _Host(ctypes.Structure):
 
     _fields_ = (
         ("version", ctypes.c_uint32),
-        ("entry_count", ctypes.c_int32),
-        ("entries", ctypes.POINTER(_Entry)),
         ("site", ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_uint64)),
         ("is_embedded", ctypes.c_int32),
         ("is_over", ctypes.c_int32),
         ("forking", ctypes.c_uint64),
         ("is_interrupted", ctypes.c_int32),
-        ("find", ctypes.CFUNCTYPE(None, ctypes.c_int32)),
+        ("find", ctypes.CFUNCTYPE(None, ctypes.POINTER(_Entry))),
         ("end", ctypes.CFUNCTYPE(None)),
         ("lent", ctypes.POINTER(ctypes.c_void_p)),
         ("watch_releases", ctypes.CFUNCTYPE(None)),
@@ -106,7 +104,7 @@ _pointers: dict[type, Any] = {
 
 
 def connect(address: int) -> None:
-    """Fill the function table of libhbrt.so.
+    """Let libhbrt.so, and the libraries linked to it, find their functions.
 
     Args:
         address: Address of its ``host``.
@@ -121,7 +119,8 @@ def connect(address: int) -> None:
             f"{VERSION}): rebuild the program with 'hbrt cc' (in a clone: make native before)."
         )
     functions = _Host.find.offset, _Host.end.offset
-    made = ctypes.CFUNCTYPE(None, ctypes.c_int32)(lambda at: _find(host, at)), ctypes.CFUNCTYPE(None)(_end)
+    find = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Entry))(lambda entry: _find(host, entry.contents))
+    made = find, ctypes.CFUNCTYPE(None)(_end)
     _kept.extend(made)
     for offset, function in zip(functions, made, strict=True):
         ctypes.c_void_p.from_address(address + offset).value = ctypes.cast(function, ctypes.c_void_p).value
@@ -169,9 +168,8 @@ def _end() -> None:
         traceback.print_exc()
 
 
-def _find(host: _Host, at: int) -> None:
+def _find(host: _Host, entry: _Entry) -> None:
     """Set an entry's function; one that cannot be loaded is skipped with a message."""
-    entry = host.entries[at]
     name = entry.name.decode()
     try:
         guest = guest_of(name)

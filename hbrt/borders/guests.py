@@ -1,8 +1,8 @@
 """Distributions besides the core, in ``packages/``, found by entry points, so that the core imports none.
 
-A guest registers verbs (``hbrt.commands``), C names of libhbrt.so (``hbrt.c_names``), modules behind the core's names
+A guest registers verbs (``hbrt.commands``), C names (``hbrt.c_names``), modules behind the core's names
 (``hbrt.modules``), code for a core's process (``hbrt.skeletons``), and replay of recorded calls of a command
-(``hbrt.replays``).
+(``hbrt.replays``). The package that registers C names has a folder ``native``, with their headers and libraries.
 """
 
 from __future__ import annotations
@@ -48,6 +48,16 @@ def _entries(group: str) -> dict[str, EntryPoint]:
     from importlib.metadata import entry_points
 
     return {entry.name: entry for entry in entry_points(group=group)}
+
+
+@cache
+def native_folders() -> list[Path]:
+    """Return the folders of the guests' parts in C, by name: ``native`` in each package that has C names."""
+    from importlib.util import find_spec
+
+    packages = [entry.module.partition(".")[0] for _, entry in sorted(_entries("hbrt.c_names").items())]
+    places = [place for one in packages if (spec := find_spec(one)) for place in spec.submodule_search_locations or ()]
+    return [folder for place in places if (folder := Path(place) / "native").is_dir()]
 
 
 def targets(group: str) -> dict[str, str]:

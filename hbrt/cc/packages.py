@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hbrt import __version__
 from hbrt.cc.toolchain import arm_flags
-from hbrt.native.files import library
+from hbrt.native.files import library, library_folders
 
 _PKG_CONFIG = """\
 Name: hbrt
@@ -28,16 +28,17 @@ if(NOT TARGET hbrt::hbrt)
   set_target_properties(hbrt::hbrt PROPERTIES
     IMPORTED_LOCATION "{library}"
     INTERFACE_INCLUDE_DIRECTORIES "{folders}"
-    INTERFACE_COMPILE_OPTIONS "{options}")
+    INTERFACE_COMPILE_OPTIONS "{options}"
+    INTERFACE_LINK_LIBRARIES "{libraries}")
 endif()
 """
 
 _TOOLCHAIN = """\
 list(APPEND CMAKE_PREFIX_PATH "{prefix}")
-list(APPEND CMAKE_LIBRARY_PATH "{lib}")
+list(APPEND CMAKE_LIBRARY_PATH {lib})
 list(APPEND CMAKE_INCLUDE_PATH {headers})
-list(APPEND CMAKE_BUILD_RPATH "{lib}")
-list(APPEND CMAKE_INSTALL_RPATH "{lib}")
+list(APPEND CMAKE_BUILD_RPATH {lib})
+list(APPEND CMAKE_INSTALL_RPATH {lib})
 get_property(is_trial GLOBAL PROPERTY IN_TRY_COMPILE)
 if(NOT is_trial) # else CMake takes our folder for one of the linker's own
   set(CMAKE_PROJECT_INCLUDE "{folder}/board.cmake")
@@ -48,7 +49,7 @@ _BOARD = """\
 cmake_policy(SET CMP0054 NEW)
 include_directories(SYSTEM {headers})
 add_compile_options({options})
-link_directories("{lib}")
+link_directories({lib})
 if(NOT COMMAND _file)
   function(file)
     if("${{ARGV0}}" STREQUAL "READ" AND "${{ARGV1}}" STREQUAL "/sys/class/boardinfo/soc_name")
@@ -83,7 +84,8 @@ def write_packages() -> Path:
         "options": ";".join(flag for flag in flags.compile if not flag.startswith("-isystem")),
         "headers": " ".join(f'"{one}"' for one in folders),
         "folder": folder / "cmake/hbrt",
-        "lib": library("libhbrt.so").parent,
+        "libraries": ";".join(one for one in flags.link if one.startswith("-")),
+        "lib": " ".join(f'"{one}"' for one in library_folders()),
         "prefix": sys.prefix,
         "calls": "".join(map(_file_call, range(1, _MAX_ARGUMENTS + 1))),
     }

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from hbrt.native.files import include_dir, include_folders, library
+from hbrt.native.files import include_dir, include_folders, library, library_folders
 from hbrt.native.image_flags import CPP_SUFFIXES, is_cpp
 
 SOURCES = CPP_SUFFIXES | {".c"}
@@ -38,20 +38,23 @@ _ARM_TYPES = () if platform.machine() in {"aarch64", "arm64"} else ("-D__fp16=_F
 
 
 def arm_flags() -> Flags:
-    """Return the flags of an ARM program, which then finds the library without an environment variable.
+    """Return the flags of an ARM program, which then finds its libraries without an environment variable.
 
     The headers are system headers, so a project's own copies, by ``-I`` or beside a source, take precedence.
 
     Raises:
         NotBuiltError: hbrt was installed without a C compiler.
     """
-    folder = library("libhbrt.so").parent
+    library("libhbrt.so")
+    folders = library_folders()
+    of_guests = [file for folder in folders[1:] for file in sorted(folder.glob("lib*.so"))]
     return Flags(
         (*(f"-isystem{one}" for one in include_folders()), *_ARM_TYPES),
         (
-            f"-L{folder}",
-            f"-Wl,-rpath,{folder}",
-            "-Wl,--push-state,--no-as-needed",
+            *(f"{option}{one}" for one in folders for option in ("-L", "-Wl,-rpath,")),
+            "-Wl,--push-state,--as-needed",
+            *(f"-l{file.stem.removeprefix('lib')}" for file in of_guests),
+            "-Wl,--no-as-needed",
             "-lhbrt",
             "-Wl,--pop-state",
             "-pthread",

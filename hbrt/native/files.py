@@ -1,12 +1,16 @@
-"""Location of headers and libraries for C programs and images: beside the packages in a clone, here in a wheel."""
+"""Location of headers and libraries for C programs and images: the core's, then those of the installed guests.
+
+The core's headers are beside the packages in a clone, and here in a wheel. A guest's are in its package.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from hbrt.borders import guests
+
 _HERE = Path(__file__).resolve().parent
-_PREFIXES = {"arm": ("dnn", "dnn/plugin", "dsp", "dsp/cv", "dsp/nn"), "fastrpc": ("qurt", "stddef")}
-_BESIDE_ARM = ("neon", "rknn", "rga", "sp", "ucp", "ucp/hobot", "")  # header folders besides ``arm`` and ``fastrpc``
+_BESIDE_ARM = ("neon", "sp", "ucp", "ucp/hobot", "")  # header folders besides ``arm`` and ``fastrpc``
 
 
 class NotBuiltError(FileNotFoundError):
@@ -14,19 +18,26 @@ class NotBuiltError(FileNotFoundError):
 
 
 def include_dir(side: str) -> Path:
-    """Return a header folder: programs (``arm``), images (``dsp``), both (``fastrpc``), RKNN (``rknn``), ``neon``."""
+    """Return a header folder, the core's (``arm`` for programs, ``dsp`` for images) or a guest's (``rknn``)."""
     clone = _HERE.parent.parent / "native" / "include"
-    return (clone if clone.is_dir() else _HERE / "include") / side
+    own = (clone if clone.is_dir() else _HERE / "include") / side
+    return own if own.is_dir() else next((one / side for one in _guests("include") if (one / side).is_dir()), own)
+
+
+def with_subfolders(folder: Path) -> list[Path]:
+    """Return a header folder and those below it, whose names programs write before a header, or omit."""
+    return sorted([folder, *folder.glob("*/**/")])
 
 
 def folders_of(side: str) -> list[Path]:
-    """Return a header folder and those below it, whose names programs write before a header, or omit."""
-    return [include_dir(side), *(include_dir(side) / name for name in _PREFIXES.get(side, ()))]
+    """Return a header folder and those below it."""
+    return with_subfolders(include_dir(side))
 
 
 def include_folders() -> list[Path]:
     """Return the folders with hbrt's headers for compiling an ARM program, in search order."""
-    return [*folders_of("arm"), *folders_of("fastrpc"), *map(include_dir, _BESIDE_ARM)]
+    of_guests = [one for folder in _guests("include") for one in with_subfolders(folder)]
+    return [*folders_of("arm"), *folders_of("fastrpc"), *map(include_dir, _BESIDE_ARM), *of_guests]
 
 
 def source_dir(name: str) -> Path:
@@ -35,16 +46,29 @@ def source_dir(name: str) -> Path:
     return (clone if clone.is_dir() else _HERE / "source") / name
 
 
+def library_folders() -> list[Path]:
+    """Return the folders of the libraries that ARM programs link, the core's first."""
+    return [_HERE / "lib", *_guests("lib")]
+
+
 def library(name: str) -> Path:
-    """Return the path of a library: ``libhbrt.so`` for ARM programs, ``libhbrt_dsp.so`` for images.
+    """Return the path of a library: ``libhbrt.so`` for ARM programs, ``libhbrt_dsp.so`` for images, or a guest's.
 
     Raises:
         NotBuiltError: hbrt was installed without a C compiler.
     """
     path = _HERE / "lib" / name
     if not path.is_file():
-        raise NotBuiltError(f"{path} is not built. Reinstall hbrt (in a clone: make native).")
+        found = next((one / name for one in _guests("lib") if (one / name).is_file()), None)
+        if found is None:
+            raise NotBuiltError(f"{path} is not built. Reinstall hbrt (in a clone: make native).")
+        return found
     return path
+
+
+def _guests(part: str) -> list[Path]:
+    """Return this folder in the C parts of each installed guest."""
+    return [folder / part for folder in guests.native_folders() if (folder / part).is_dir()]
 
 
 def is_stale(built: str) -> bool:

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from os.path import commonpath
 from pathlib import Path
 
-from hbrt.native.files import include_dir, include_folders, library
+from hbrt.native.files import include_dir, include_folders, library_folders
 from hbrt.native.image_flags import CPP_SUFFIXES
 from hbrt.port.objects import tried, unknown
 
@@ -197,7 +197,7 @@ def _definitions(text: str) -> list[str]:
 def _has_library(name: str) -> bool:
     if name in {"c", "m", "dl", "rt", "pthread", "stdc++"}:
         return True
-    return (library("libhbrt.so").parent / f"lib{name}.so").exists()
+    return any((folder / f"lib{name}.so").exists() for folder in library_folders())
 
 
 def _python(found: Found, root: Path, files: list[Path]) -> None:

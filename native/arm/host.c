@@ -17,6 +17,7 @@
 #include <limits.h>
 #include <link.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LAYOUT_VERSION 7U
+#define LAYOUT_VERSION 8U
 enum { MAX_WAITS = 256, MIN_DESCRIPTORS = 4 }; /* maximum of concurrent waiting threads; more are not shown */
 enum { GIL_LOCKED = 0, GIL_UNLOCKED = 1 };
 
@@ -38,14 +39,12 @@ struct shown {
 /** The interface between this library and arm_client/c_library. Change its version with it. */
 static struct {
   uint32_t version;
-  int32_t entry_count;
-  struct hbrt_entry *entries;
   const char *(*site)(uint64_t); /* for Python: where the program made this thread's call, or where it runs */
   int32_t is_embedded;           /* this library started Python */
   _Atomic int32_t is_over;       /* no thread may enter anymore */
   _Atomic uint64_t forking;      /* pthread_self() of a thread whose fork is handled by Python itself */
   _Atomic int32_t is_interrupted; /* a Python program received Ctrl-C while in here */
-  void (*find)(int32_t entry);   /* from Python: sets an entry's function */
+  void (*find)(struct hbrt_entry *); /* from Python: sets an entry's function */
   void (*end)(void);             /* from Python: called when the process ends */
   void *lent;                    /* address of hbrt_lent */
   void (*watch_releases)(void);  /* for Python */
@@ -476,8 +475,6 @@ static bool start_here(void) {
 static bool start(void) {
   void *here;
   backtrace(&here, 1); /* load now what is needed later, not in a signal handler */
-  host.entry_count = hbrt_entry_count;
-  host.entries = hbrt_entries;
   host.site = site;
   host.wait_at = wait_at;
   host.place_in_program = place_in_program;
@@ -493,6 +490,7 @@ static bool start(void) {
 
 void hbrt_leave(const struct hbrt_call *call) {
   call_site = call->site;
+  hbrt_caller = call->caller;
   current = call->outer;
   hbrt_wait_ends(call->wait);
   if (atomic_load(&host.is_interrupted) && atomic_exchange(&host.is_interrupted, 0)) python.set_interrupt();
@@ -504,15 +502,17 @@ void hbrt_leave(const struct hbrt_call *call) {
   pthread_setcancelstate(call->cancel_state, NULL);
 }
 
-hbrt_function hbrt_enter(struct hbrt_call *call, int32_t entry, void *from) {
+hbrt_function hbrt_enter(struct hbrt_call *call, struct hbrt_entry *entry, void *from) {
   call->site = call_site;
-  call_site = from;
+  call->caller = hbrt_caller;
+  call_site = hbrt_caller ? hbrt_caller : from;
+  hbrt_caller = NULL; /* calls from a callback have their own line */
   call->outer = current;
   call->has_answer = false;
   current = call;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &call->cancel_state);
   call->is_pipe_blocked = block_pipe(); /* before Python starts */
-  call->wait = strstr(hbrt_entries[entry].name, "WaitTaskDone") ? hbrt_wait_begins(from, 0) : -1;
+  call->wait = strstr(entry->name, "WaitTaskDone") ? hbrt_wait_begins(call_site, 0) : -1;
   if (!atomic_load(&state)) {
     pthread_mutex_lock(&starting);
     if (!atomic_load(&state)) atomic_store(&state, start() ? 1 : is_short_of_descriptors ? 0 : -1);
@@ -521,10 +521,10 @@ hbrt_function hbrt_enter(struct hbrt_call *call, int32_t entry, void *from) {
   hbrt_function function = NULL;
   if (atomic_load(&state) == 1 && !atomic_load(&host.is_over)) {
     if (!is_known) introduce_thread();
-    function = __atomic_load_n(&hbrt_entries[entry].function, __ATOMIC_ACQUIRE);
+    function = __atomic_load_n(&entry->function, __ATOMIC_ACQUIRE);
     if (!function) {
       host.find(entry);
-      function = __atomic_load_n(&hbrt_entries[entry].function, __ATOMIC_ACQUIRE);
+      function = __atomic_load_n(&entry->function, __ATOMIC_ACQUIRE);
     }
   }
   if (!function) hbrt_leave(call);

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from hbrt.native.files import folders_of
+from hbrt.native.files import with_subfolders
 from hbrt.structures import _fields_of
 from tools import abi
+from tools.packages import REPOSITORY
 
 EVERY_API = pytest.mark.parametrize("api", abi.APIS, ids=lambda api: api.name)
 
@@ -24,12 +25,12 @@ def test_what_is_generated_is_what_the_headers_declare(api: abi.Api) -> None:
 
 
 def test_a_declaration_alone_makes_the_entry_of_a_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(abi.INCLUDE, tmp_path / "include")
-    header = tmp_path / "include" / "arm" / "dnn" / "hb_sys.h"
+    monkeypatch.setattr(abi, "HEADERS", tmp_path)
+    shutil.copytree(REPOSITORY / "native" / "include", tmp_path / "native" / "include")
+    header = abi.include_of(abi.HB) / "dnn" / "hb_sys.h"
     declared = header.read_text(encoding="utf-8")
     new = "/** What is new. */\nint32_t hbSysNew(const hbSysMem *mem, float x);\n\n"
     header.write_text(declared.replace("#ifdef __cplusplus\n}", f"{new}#ifdef __cplusplus\n}}"), encoding="utf-8")
-    monkeypatch.setattr(abi, "INCLUDE", tmp_path / "include")
     changed = [text for path, text in abi.files(abi.HB).items() if path.read_text(encoding="utf-8") != text]
     line = '(const hbSysMem *mem, float x), (mem, x), "c_int32 hbSysMem* c_float")'
     assert [f"CALL(int32_t, hbSysNew, HB_SYS_NOT_RUNNING, {line}" in text for text in changed] == [True]
@@ -63,7 +64,7 @@ def test_the_compiler_sees_what_ctypes_does(api: abi.Api, standard: str, tmp_pat
     expected = numbers(api)
     assert len(expected) > 200
     holds = "_Static_assert" if is_c else "static_assert"
-    folders = folders_of(api.folder)
+    folders = with_subfolders(abi.include_of(api))
     named = folders[:1] if api.folder == "arm" else folders  # those below arm have modules, or are C++
     headers = sorted(one.name for each in named for one in each.glob("*.h"))
     headers += [one for more in api.modules.values() for one in more]

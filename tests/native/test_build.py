@@ -13,7 +13,7 @@ from hbrt.native.files import NotBuiltError, library
 from tests.limits import PATIENCE_S
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-OF_LIBHBRT = {"libhbrt.so", *runpy.run_path(str(REPOSITORY / "native" / "build.py"))["LINKER_NAMES"]}
+LIBRARIES = runpy.run_path(str(REPOSITORY / "native" / "build.py"))["of_core"]()
 has_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is here")
 
 
@@ -41,9 +41,11 @@ def clone(tmp_path: Path) -> Path:
 def test_everything_is_built_and_only_once(clone: Path) -> None:
     assert build(clone).returncode == 0
     built = {path: path.stat().st_mtime_ns for path in (clone / "hbrt" / "native").rglob("*.so")}
-    assert {path.name for path in built} == {"_mailbox.abi3.so", "libhbrt_dsp.so", *OF_LIBHBRT}
+    names = {name for one in LIBRARIES for name in (one.target.name, *one.names)}
+    assert {path.name for path in built} == {"_mailbox.abi3.so", *names}
     libraries = clone / "hbrt" / "native" / "lib"
-    assert len({(libraries / name).stat().st_ino for name in OF_LIBHBRT}) == 1
+    for one in LIBRARIES:
+        assert len({(libraries / name).stat().st_ino for name in (one.target.name, *one.names)}) == 1
     assert build(clone).returncode == 0
     assert {path: path.stat().st_mtime_ns for path in (clone / "hbrt" / "native").rglob("*.so")} == built
 

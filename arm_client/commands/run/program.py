@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -22,7 +21,7 @@ from hbrt.board.forked import end_with
 from hbrt.board.paths import BoardRef, board_ref
 from hbrt.cli.exits import Exit
 from hbrt.cli.report import Report, is_json
-from hbrt.native.files import NotBuiltError, library
+from hbrt.native.files import library_folders
 
 _PASSED_ON = {signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2}
 
@@ -89,9 +88,9 @@ def run_program(
         os.environ["HB_DSP_RPC_MODE"] = mode
     if image is not None:
         os.environ["HBRT_IMAGE"] = str(image.absolute())
-    with suppress(NotBuiltError):  # behind the user's own folders: for ctypes.CDLL("librknnrt.so")
-        folders = [os.environ.get("LD_LIBRARY_PATH", ""), str(library("libhbrt.so").parent)]
-        os.environ["LD_LIBRARY_PATH"] = ":".join(filter(None, folders))
+    # Behind the user's own folders: for ctypes.CDLL("librknnrt.so").
+    folders = [os.environ.get("LD_LIBRARY_PATH", ""), *map(str, library_folders())]
+    os.environ["LD_LIBRARY_PATH"] = ":".join(filter(None, folders))
     with recorded() as run, traced_run(trace, board_to_trace(board or board_ref())):
         try:
             code = _served(command_of(program, arguments), output=sys.stderr.fileno() if is_json() else None)

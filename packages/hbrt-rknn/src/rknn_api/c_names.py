@@ -1,4 +1,4 @@
-"""The runtime's calls as libhbrt.so passes them on: addresses are numbers, as in the headers' prototypes."""
+"""The runtime's calls as librknnrt.so passes them on: addresses are numbers, as in the headers' prototypes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The 2D engine's calls as passed on by libhbrt.so: one job each, and imported buffers.
+"""The 2D engine's calls as passed on by librga.so: one job each, and imported buffers.
 
-native/arm/rga.c is the other side: ``struct job``, and the names of im2d.h.
+``native/arm/rga.c`` is the other side: ``struct job``, and the names of im2d.h.
 
 Source: librga, im2d, https://github.com/airockchip/librga
 Emulator: a picture at a virtual address belongs to the CPU, and the driver writes back its cache; one given by a
@@ -76,7 +76,7 @@ class rga_buffer_t(CStructure):
 
 
 class Job(ctypes.Structure):
-    """``struct job`` of native/arm/rga.c."""
+    """``struct job`` of ``native/arm/rga.c``."""
 
     _fields_ = (
         ("kind", ctypes.c_int32),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import cv2
 import numpy as np
 import pytest
 
+from hbrt.native.files import include_dir, library
 from rknn_api.rga.engine import How, Picture, blurred, mosaic, process, refusal
 from rknn_api.rga.formats import FORMATS, byte_count, matrix
 from tests.each import each
@@ -18,6 +20,9 @@ from tests.rknn_api.capi.test_custom_ops import SANITIZE
 
 HERE = Path(__file__).parent
 WIDTH, HEIGHT = 16, 8
+NO_DEVICES = pytest.mark.skipif(
+    bool([*Path("/dev").glob("dma_heap/*"), *Path("/dev").glob("dri/card0")]), reason="devices of its own"
+)
 
 
 @pytest.mark.parametrize("flags", [(), pytest.param(SANITIZE, marks=pytest.mark.long)])
@@ -42,9 +47,7 @@ def test_a_cplusplus_program_combines_pictures_and_queues_tasks(compiled: Compil
     assert answer.stdout.startswith("Illegal parameters: Unknown job handle 2: imbeginJob did not return it")
 
 
-@pytest.mark.skipif(
-    bool([*Path("/dev").glob("dma_heap/*"), *Path("/dev").glob("dri/card0")]), reason="devices of its own"
-)
+@NO_DEVICES
 @pytest.mark.parametrize("flags", [(), ("-O2", "-D_FORTIFY_SOURCE=2"), pytest.param(SANITIZE, marks=pytest.mark.long)])
 def test_pictures_lie_in_buffers_of_the_kernels_allocators(
     compiled: Compile,  # noqa: F811
@@ -52,6 +55,21 @@ def test_pictures_lie_in_buffers_of_the_kernels_allocators(
     flags: tuple[str, ...],
 ) -> None:
     answer = run(compiled(str(HERE / "buffers.c"), "-lrga", *flags), HBRT_PROFILE="rk3588")
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
+@NO_DEVICES
+def test_a_program_linked_to_the_vendors_library_alone_has_the_devices(
+    run: Run,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """By a command that is not ours: the loader must search libhbrt.so, which librga.so brings, before libc."""
+    lib = library("librga.so").parent
+    program = tmp_path / "buffers"
+    headers = [f"-isystem{include_dir(one)}" for one in ("rga", "arm")]
+    link = [f"-L{lib}", "-lrga", f"-Wl,-rpath,{lib}"]
+    subprocess.run(["cc", *headers, str(HERE / "buffers.c"), "-o", str(program), *link], check=True)
+    answer = run(program, HBRT_PROFILE="rk3588")
     assert (answer.returncode, answer.stderr) == (0, "")
 
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "RgaApi.h"
-#include "calls.h"
+#include "entry.h"
 #include "im2d.h"
 #undef imStrError
 #undef imcheck
@@ -23,7 +23,7 @@
 #undef impalette
 #undef imgaussianBlur
 
-#define API __attribute__((visibility("default")))
+#define API HBRT_EXPORT
 
 enum { PROCESS, FILL, MOSAIC, BLUR }; /* job kinds; Job of rknn_api/rga/calls.py has the same numbers */
 
@@ -35,9 +35,10 @@ struct job {
   char text[256];
 };
 
-int32_t hbrt_rga_do(uint64_t job);
-uint64_t hbrt_rga_import(int32_t kind, uint64_t value, uint64_t size);
-int32_t hbrt_rga_release(uint64_t handle);
+HBRT_FUNCTION(int32_t, hbrt_rga_do, -1, (uint64_t job), (job), "c_int32 c_uint64")
+HBRT_FUNCTION(uint64_t, hbrt_rga_import, 0, (int32_t kind, uint64_t value, uint64_t size), (kind, value, size),
+              "c_uint64 c_int32 c_uint64 c_uint64")
+HBRT_FUNCTION(int32_t, hbrt_rga_release, -1, (uint64_t handle), (handle), "c_int32 c_uint64")
 
 static __thread char last[sizeof ((struct job *)0)->text];
 
