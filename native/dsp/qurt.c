@@ -367,8 +367,15 @@ EXPORT int qurt_hvx_unlock(void) { return hvx_mode = -1, QURT_EOK; }
 EXPORT int qurt_hvx_try_lock(qurt_hvx_mode_t lock_mode) { return qurt_hvx_lock(lock_mode); }
 EXPORT int qurt_hvx_get_mode(void) { return hvx_mode; }
 EXPORT int qurt_hvx_get_units(void) { return 0x200; }
-EXPORT int qurt_hvx_reserve(int num_units) { return num_units; }
-EXPORT int qurt_hvx_cancel_reserve(void) { return QURT_EOK; }
+static int reserved_units; /* of 64 bytes */
+EXPORT int qurt_hvx_reserve(int num_units) {
+  int none = 0;
+  if (num_units == QURT_HVX_RESERVE_ALL_AVAILABLE) num_units = QURT_HVX_RESERVE_ALL;
+  if (num_units < 1 || num_units > QURT_HVX_RESERVE_ALL) return QURT_HVX_RESERVE_NOT_SUPPORTED;
+  const int is_first = __atomic_compare_exchange_n(&reserved_units, &none, num_units, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  return is_first ? num_units : QURT_HVX_RESERVE_ALREADY_MADE;
+}
+EXPORT int qurt_hvx_cancel_reserve(void) { return __atomic_exchange_n(&reserved_units, 0, __ATOMIC_SEQ_CST) ? QURT_EOK : QURT_HVX_RESERVE_CANCEL_ERR; }
 
 EXPORT void qurt_pmu_enable(int enable) { (void)enable; }
 EXPORT void qurt_pmu_set(int reg_id, unsigned int reg_value) { (void)reg_id, (void)reg_value; }

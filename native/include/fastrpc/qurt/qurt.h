@@ -214,6 +214,11 @@ int qurt_hvx_get_mode(void);
 int qurt_hvx_get_units(void);
 #define QURT_HVX_RESERVE_ALL 4
 #define QURT_HVX_RESERVE_ALL_AVAILABLE 0xff
+#define QURT_HVX_RESERVE_NOT_SUPPORTED (-1)
+#define QURT_HVX_RESERVE_NOT_SUCCESSFUL (-2)
+#define QURT_HVX_RESERVE_ALREADY_MADE (-3)
+#define QURT_HVX_RESERVE_CANCEL_ERR (-4)
+/* Returns how many units are reserved, or one of the codes above; locks do not need a reservation here. */
 int qurt_hvx_reserve(int num_units);
 int qurt_hvx_cancel_reserve(void);
 

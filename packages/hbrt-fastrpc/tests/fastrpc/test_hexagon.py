@@ -225,7 +225,22 @@ def test_a_program_of_another_version_says_so(folder: Path) -> None:
     )
     os.close(page)
     assert done.returncode == 1
-    assert "the image was built by another version of hbrt: build it again" in done.stderr
+    assert "the image was built by another version of hbrt: rebuild it" in done.stderr
+
+
+def test_a_processor_that_qemu_does_not_support(
+    folder: Path, tmp_path: Path, dsp_board_factory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A QEMU that supports only v66, though it is asked for v67.
+    stand_in = tmp_path / "qemu-hexagon"
+    stand_in.write_text("#!/bin/sh\necho \"$0: unable to find CPU model '$2'\" >&2\nexit 1\n")
+    stand_in.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    with (
+        pytest.raises(Exception, match=r"v67, which this QEMU does not support \(.*CPU model 'v67'\): install a newer"),
+        dsp_board_factory(image=folder / "libhvx_skel.so", profile="sd865", fresh=True),
+    ):
+        pass
 
 
 def test_a_question_that_fails_here_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,7 +95,7 @@ class Program:
     """
 
     def __init__(self, qemu: str, snapshot: str, origin: str) -> None:
-        self._origin = origin
+        self._qemu, self._origin = qemu, origin
         self._version = max(version_of(Path(snapshot).read_bytes()), OLDEST)
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._answers, their_answers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -215,11 +215,16 @@ class Program:
         return f"ended by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
 
     def _hint(self) -> str:
-        """Possible reasons why the program ended before it served a task."""
-        told = f" Its code is for v{self._version:x}: this QEMU must support that." if self._version > OLDEST else ""
-        if self._process.returncode == 1:
-            told += " It may have been built by another version of hbrt: if so, rebuild it."
-        return told
+        """Why the program ended before it served a task, if that can be told."""
+        line = [self._qemu, "-cpu", f"v{self._version:x}", os.devnull]
+        said = subprocess.run(line, capture_output=True, text=True, errors="replace", check=False).stderr
+        if "CPU model" in said:  # QEMU looks for the processor first
+            return (
+                f" Its code is for v{self._version:x}, which this QEMU does not support ({said.strip()}): install a "
+                f"newer QEMU, or build the image for v{OLDEST:x}, if its source allows that."
+            )
+        is_ours = self._process.returncode == 1
+        return " It may have been built by another version of hbrt: if so, rebuild it." if is_ours else ""
 
     def _die(self) -> None:
         """End the core in the same way as its program."""

@@ -12,6 +12,7 @@
 #include "HAP_perf.h"
 #include "HAP_power.h"
 #include "HAP_vtcm_mgr.h"
+#include "hexagon_sim_timer.h"
 #include "qurt.h"
 #include "qurt/qurt_mutex.h" /* programs write a folder of the vendor's before some headers */
 #include "qurt_atomic_ops.h"
@@ -298,7 +299,15 @@ int kernel_check(remote_handle64 h, int32_t *line) {
   if (!values_of_threads(line) || !atomics(line) || !process(line)) return 0;
   MUST(HAP_user_etm_enable() == AEE_EUNSUPPORTED && qurt_pmu_get(QURT_PMUCNT0) == 0);
   const uint64_t begin = HAP_perf_get_time_us(), cycles = HAP_perf_get_pcycles(), ticks = HAP_perf_get_qtimer_count();
+  MUST(qurt_hvx_reserve(5) == QURT_HVX_RESERVE_NOT_SUPPORTED && qurt_hvx_cancel_reserve() == QURT_HVX_RESERVE_CANCEL_ERR);
+  MUST(qurt_hvx_reserve(QURT_HVX_RESERVE_ALL_AVAILABLE) == 4 && qurt_hvx_reserve(1) == QURT_HVX_RESERVE_ALREADY_MADE);
+  MUST(qurt_hvx_cancel_reserve() == QURT_EOK);
+  hexagon_sim_init_timer();
+  hexagon_sim_start_timer();
   qurt_sleep(2000);
+  hexagon_sim_end_timer();
+  hexagon_sim_end_timer(); /* nothing runs: adds nothing */
+  MUST(hbrt_sim_timer_sum >= 1440 * 1999 && hbrt_sim_timer_sum <= hexagon_sim_read_pcycles() - cycles);
   MUST(HAP_perf_get_time_us() >= begin + 2000 && HAP_perf_get_pcycles() >= cycles + 1440 * 1999);
   MUST(HAP_perf_qtimer_count_to_us(HAP_perf_get_qtimer_count() - ticks) >= 1999);
   if (!clocks(line)) return 0;
