@@ -55,7 +55,7 @@ class Library(NamedTuple):
 def of_core() -> list[Library]:
     """The libraries of the core: of ARM programs, and of images."""
     arm, dsp, include = NATIVE / "arm", NATIVE / "dsp", NATIVE / "include"
-    others = tuple(include / one for one in ("fastrpc", "fastrpc/qurt", "fastrpc/stddef", "sp", "ucp"))
+    others = tuple(include / one for one in ("fastrpc", "fastrpc/qurt", "fastrpc/stddef", "ucp"))
     names = (
         "libdnn.so",
         "libcnn_intf.so",
@@ -63,7 +63,6 @@ def of_core() -> list[Library]:
         "libhbrt_bernoulli_aarch64.so",
         "libhbucp.so",
         "libhbvp.so",
-        "libspcdev.so",
         "libadsprpc.so",
         "libcdsprpc.so",
         "libsdsprpc.so",

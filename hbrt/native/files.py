@@ -10,7 +10,7 @@ from pathlib import Path
 from hbrt.borders import guests
 
 _HERE = Path(__file__).resolve().parent
-_BESIDE_ARM = ("neon", "sp", "ucp", "ucp/hobot", "")  # header folders besides ``arm`` and ``fastrpc``
+_BESIDE_ARM = ("neon", "ucp", "ucp/hobot", "")  # header folders besides ``arm`` and ``fastrpc``
 
 
 class NotBuiltError(FileNotFoundError):

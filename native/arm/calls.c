@@ -14,10 +14,6 @@
 #include "host.h"
 #include "remote.h"
 #include "rpcmem.h"
-#include "sp_codec.h"
-#include "sp_display.h"
-#include "sp_sys.h"
-#include "sp_vio.h"
 
 #include <pthread.h>
 

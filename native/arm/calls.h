@@ -5,10 +5,9 @@
  */
 #include "fastrpc_calls.h"
 #include "hb_calls.h"
-#include "sp_calls.h"
 
 #define HBRT_CALLS(CALL, FAST) \
-  HBRT_HB_CALLS(CALL, FAST) HBRT_FASTRPC_CALLS(CALL, FAST) HBRT_SP_CALLS(CALL) \
+  HBRT_HB_CALLS(CALL, FAST) HBRT_FASTRPC_CALLS(CALL, FAST) \
   HBRT_OWN_CALLS(CALL)
 
 /** Used by fastrpc.c. */

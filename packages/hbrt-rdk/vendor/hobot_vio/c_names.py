@@ -1,6 +1,6 @@
-"""libspcdev's cameras, codecs and displays as passed on by libhbrt.so: those of ``libsrcampy``, by handle.
+"""What libspcdev.so calls for cameras, codecs and displays: those of ``libsrcampy``, by handle.
 
-native/include/sp declares them. Addresses are numbers; a call for which a board returns -1 does the same here, and
+``native/include/sp`` declares them. Addresses are numbers; a call for which a board returns -1 does the same here, and
 prints the reason on standard error.
 Source: RDK documentation, C multimedia interface, https://github.com/HorizonRDK/rdk_x3_doc
 """

@@ -1,5 +1,5 @@
-/** libspcdev's functions for cameras, codecs and displays, listed as in calls.h. hobot_vio/c_names.py implements
- * them. */
+/** libspcdev's functions for cameras, codecs and displays, listed as in entry.h. hobot_vio/c_names.py
+ * implements them. */
 #define HBRT_SP_CALLS(CALL) \
   CALL(void *, sp_init_vio_module, NULL, (void), (), "c_void_p") \
   CALL(void, sp_release_vio_module, (void)0, (void *obj), (obj), "None c_void_p") \
