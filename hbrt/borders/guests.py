@@ -7,6 +7,8 @@ A guest registers verbs (``hbrt.commands``), C names (``hbrt.c_names``), modules
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +19,11 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 _DISTRIBUTION_OF: Final = {"fastrpc": "hbrt-fastrpc", "hbrt_farm": "hbrt-farm", "rknn_api": "hbrt-rknn"}
+_BROUGHT: Final = {
+    "rknn": re.compile(r"(?:rknn_\w+|im2d\w*|rga|drmrga|Rga(?:Api|Utils)|RockchipRga)\.h(?:pp)?|lib(?:rknn\w+|rga)"),
+    "rdk": re.compile(r"sp_(?:bpu|codec|display|sys|vio)\.h|libspcdev"),
+}
+"""Extra -> the headers and libraries in C that programs have from its guest."""
 CORE: Final = ("arm_client", "dsp_server", "hbrt")
 _ROOT: Final = Path(__file__).resolve().parents[2]
 
@@ -58,6 +65,18 @@ def native_folders() -> list[Path]:
     packages = [entry.module.partition(".")[0] for _, entry in sorted(_entries("hbrt.c_names").items())]
     places = [place for one in packages if (spec := find_spec(one)) for place in spec.submodule_search_locations or ()]
     return [folder for place in places if (folder := Path(place) / "native").is_dir()]
+
+
+def check_brought(names: Iterable[str]) -> None:
+    """Check that the guests that bring some headers (``im2d.h``) and libraries (``librga``) are installed.
+
+    Raises:
+        MissingGuestError: one is not.
+    """
+    for name in names:
+        for extra, brought in _BROUGHT.items():
+            if brought.fullmatch(name) and extra not in _entries("hbrt.c_names"):
+                raise MissingGuestError(name, extra)
 
 
 def targets(group: str) -> dict[str, str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from hbrt.borders.guests import check_brought
 from hbrt.cc.toolchain import (
     NO_LINK,
     SUPPRESSIONS,
@@ -125,7 +127,17 @@ def command(
         line = command_line(compiler, flags, arguments, sanitize, ".so" if is_image and not is_sim else "")
         has_failed = _call(line, SUPPRESSIONS.encode() if needs_suppressions(flags, arguments, sanitize) else None)
     if has_failed:
+        check_brought(_names(compiler, [*flags.compile, *arguments], sources))
         ctx.exit(Exit.FAILED)
+
+
+def _names(compiler: list[str], arguments: Sequence[str], sources: list[str]) -> list[str]:
+    """Return the names of the headers that sources include, whether found or not, and of the libraries to link."""
+    options = [one for one in arguments if one.startswith(("-I", "-isystem", "-D", "-std="))]
+    line = [*compiler, *options, "-M", "-MG", *sources]
+    headers = subprocess.run(line, check=False, capture_output=True, text=True).stdout.split() if sources else []
+    libraries = [f"lib{one[2:]}" for one in arguments if one.startswith("-l")]
+    return [*(Path(one).name for one in headers), *libraries]
 
 
 def _call(line: list[str], source: bytes | None = None) -> int:

@@ -11,6 +11,7 @@ import pytest
 from hbrt.cc.toolchain import Flags, arm_flags, command_line, compiler_of
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import Compile, Run, cc
+from tests.shared import in_process
 
 FLAGS = Flags(("-Iheaders",), ("-lhbrt",))
 
@@ -55,6 +56,22 @@ def test_what_cannot_be_compiled_is_refused(compiled: Compile, tmp_path: Path) -
     (tmp_path / "bad.c").write_text("int main(void) { return hbSysAllocMem(; }\n")
     answer = cc("bad.c", cwd=tmp_path)
     assert (answer.returncode, "bad.c:1" in answer.stderr) == (1, True)
+
+
+def test_what_a_guest_brings_that_is_not_installed_is_named(
+    compiled: Compile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del compiled
+    (tmp_path / "own.h").write_text("#include <rknn_api.h>\n")
+    (tmp_path / "main.c").write_text('#include "own.h"\nint main(void) { return 0; }\n')
+    (tmp_path / "plain.c").write_text("int main(void) { return 0; }\n")
+    monkeypatch.setattr("hbrt.borders.guests._entries", lambda _: {})
+    monkeypatch.setattr("hbrt.borders.guests.native_folders", list)
+    for arguments, name in ((["main.c"], "rknn_api.h"), (["plain.c", "-lrga"], "librga")):
+        paths = [tmp_path / one if one.endswith(".c") else one for one in arguments]
+        answer = in_process("cc", *paths, "-o", tmp_path / "made")
+        assert answer.exit_code == 3, answer.output
+        assert answer.output.startswith(f"Error: {name} needs hbrt-rknn, which is ")
 
 
 def test_several_files_of_both_languages_make_one_program(compiled: Compile, run: Run, tmp_path: Path) -> None:
