@@ -471,7 +471,7 @@ def rknn_create_mem2(context: Any, size: int, alloc_flags: int) -> rknn_tensor_m
 
 @_returns_memory
 def rknn_create_mem_from_fd(context: Any, fd: int, virt_addr: Any, size: int, offset: int) -> rknn_tensor_mem:
-    """Wrap memory given by a file descriptor; the offset must be a multiple of the page size.
+    """Wrap memory given by a file descriptor, from any offset.
 
     Args:
         context: Any context of the process.

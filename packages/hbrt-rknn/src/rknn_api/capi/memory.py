@@ -7,6 +7,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.errors import RequestRefusedError
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from arm_client.memory.block import Block
     from arm_client.session.session import Session
 
-_PAGE: Final = 4096
 _TO_DEVICE: Final = int(rknn_mem_sync_mode.RKNN_MEMORY_SYNC_TO_DEVICE)  # plain numbers, as in context.py
 _FROM_DEVICE: Final = int(rknn_mem_sync_mode.RKNN_MEMORY_SYNC_FROM_DEVICE)
 _MOST: Final = (1 << 32) - 1
@@ -88,19 +88,20 @@ class RknnMemory:
             offset: Offset from the address, or in the file if the address is ignored.
 
         Raises:
-            RknnError: RKNN_ERR_PARAM_INVALID: no such file, or the range is outside it or not page-aligned.
+            RknnError: RKNN_ERR_PARAM_INVALID: no such file, or the range is outside it.
         """
         _check_size(size)
-        if offset < 0 or offset % _PAGE:
-            raise invalid_parameter(f"Invalid offset {offset}: must be a multiple of the page size {_PAGE}.")
+        if offset < 0:
+            raise invalid_parameter(f"Invalid offset {offset}: must be 0 or more.")
         try:
             is_boards = os.path.samestat(os.fstat(fd), os.fstat(self.session.link.ddr.fd))
         except (OSError, OverflowError) as error:
             raise invalid_parameter(f"Invalid file descriptor {fd}: {getattr(error, 'strerror', error)}.") from None
         if is_boards:
             return self._of_board(fd, virt_addr, size, offset)
-        block = self.session.blocks.import_(fd, size, offset)
-        return self._filled(Held(block, 0, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_FROM_FD), fd)
+        into_page = offset % PAGE_BYTES
+        block = self.session.blocks.import_(fd, into_page + size, offset - into_page)
+        return self._filled(Held(block, into_page, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_FROM_FD), fd)
 
     def _of_board(self, fd: int, virt_addr: int, size: int, offset: int) -> rknn_tensor_mem:
         """Part of memory from ``create``, given by the descriptor shared by all such memory."""

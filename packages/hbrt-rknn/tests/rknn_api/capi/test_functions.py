@@ -359,12 +359,17 @@ class TestZeroCopy:
             same = rk.rknn_create_mem_from_phys(context, mem.phys_addr + 2, None, 3)
             assert same is not None
             assert bytes(same.array(np.uint8)) == b"ame"
-            assert rk.rknn_create_mem_from_fd(context, fd, None, 4096, 5) is None
-            assert "must be a multiple of the page size" in rk.last_error()
+            tail = rk.rknn_create_mem_from_fd(context, fd, None, 4089, 4103)
+            assert tail is not None
+            tail.array(np.uint8)[:] = 7
+            assert os.pread(fd, 4096, 4096) == b"frame\0\0" + bytes([7]) * 4089
+            assert rk.rknn_create_mem_from_fd(context, fd, None, 4096, 4103) is None
+            assert rk.rknn_create_mem_from_fd(context, fd, None, 4096, -1) is None
+            assert "must be 0 or more" in rk.last_error()
             assert rk.rknn_create_mem_from_fd(context, 9999, None, 4096, 0) is None
             assert rk.rknn_create_mem_from_fd(context, 1 << 40, None, 4096, 0) is None
             assert rk.rknn_create_mem_from_phys(context, 0x10, None, 4) is None
-            assert [rk.rknn_destroy_mem(context, one) for one in (same, mem)] == [0, 0]
+            assert [rk.rknn_destroy_mem(context, one) for one in (same, tail, mem)] == [0, 0, 0]
             assert os.pread(fd, 5, 4096) == b"frame"
         finally:
             os.close(fd)
@@ -382,6 +387,7 @@ class TestZeroCopy:
             (whole.virt_addr, whole.offset, whole.phys_addr),
             (whole.virt_addr, 4096, whole.phys_addr + 4096),
             (ctypes.c_void_p((whole.virt_addr or 0) + 4096), 0, whole.phys_addr + 4096),
+            (whole.virt_addr, 1000, whole.phys_addr + 1000),
             (None, whole.offset + 4096, whole.phys_addr + 4096),
             (None, first.offset, first.phys_addr),
         ):
@@ -391,7 +397,7 @@ class TestZeroCopy:
             assert rk.rknn_destroy_mem(context, part) == 0
         for virt_addr, size, offset, sentence in (
             (whole.virt_addr, 4097, 8192, "4097 bytes from offset 8192 exceed the 12288 bytes of memory from"),
-            (whole.virt_addr, 4096, 4, "must be a multiple of the page size"),
+            (whole.virt_addr, 4096, 8193, "4096 bytes from offset 8193 exceed the 12288 bytes of memory from"),
             (None, 4096, 0, "Invalid physical address"),
             (None, 4096, 1 << 50, "Invalid physical address"),
         ):
