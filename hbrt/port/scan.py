@@ -5,15 +5,16 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
-from os.path import commonpath
 from pathlib import Path
 
 from hbrt.native.files import include_dir, include_folders, library_folders
 from hbrt.native.image_flags import CPP_SUFFIXES
+from hbrt.port.build_files import NAMES, Given, above, folder_of, read_build_files
+from hbrt.port.headers import Headers, Searched, package_flags
 from hbrt.port.objects import tried, unknown
 
 WITHOUT_EFFECT = frozenset({
@@ -29,22 +30,30 @@ _DEFINED = re.compile(
 )
 _FUNCTION = re.compile(r"\b(\w+)\s*\([^;{}()]*\)\s*\{")
 _ENUM = re.compile(r"\benum\b[^{;]*\{([^}]*)\}")
-_INCLUDE = re.compile(r"^\s*#\s*include\s*[<\"]([^>\"]+)[>\"]", re.MULTILINE)
-_LINKED = re.compile(r"target_link_libraries\s*\(\s*\S+([^)]*)\)|link_libraries\s*\(([^)]*)\)", re.IGNORECASE)
-_FLAG = re.compile(r"(?<!\S)-l(\w+)")
-_CONDITIONS = re.compile(r"\b(end)?(?:if|foreach|while|function|macro)\s*\(", re.IGNORECASE)
-_DEFINITIONS = re.compile(
-    r"\b(?:add_definitions|add_compile_definitions|target_compile_definitions\s*\(\s*\S+)\s*\(?([^()]*)\)",
-    re.IGNORECASE,
-)
-_WORD = re.compile(r'"[^"]*"|(?:[^\s"]|"[^"]*")+')
-_WORDS = frozenset({"PUBLIC", "PRIVATE", "INTERFACE", "debug", "optimized", "general"})
 _VENDORS = frozenset({
     "Hobot", "bpu_infer_lib", "bpu_infer_lib_x3", "bpu_infer_lib_x5", "hbm_runtime", "hobot_dnn", "hobot_dnn_rdkx5",
     "hobot_spdev", "hobot_vio", "hobot_vio_rdkx5", "horizon_tc_ui", "libsrcampy", "pyCauchyKesai", "rknn", "rknnlite",
 })  # fmt: skip
-_HEADER_SUFFIXES = frozenset({".h", ".hh", ".hpp", ".hxx"})
+_SOURCES = CPP_SUFFIXES - {".hh", ".hpp"} | {".c"}
+_MARKS = ("hbSys", "hbDNN", "hbDSP", "hbUCP", "hbVP", "HB_", "rknn_", "RKNN_")
+_INTERFACE = re.compile(r"^\s*interface\s+\w+", re.MULTILINE)
+_HEXAGON = re.compile(r"\br\d+:\d+\b|\bjumpr\b|\bvmemu?\(|:endloop|\ballocframe\b")
 _SKIPPED = frozenset({".git", "build", "node_modules", ".venv", "__pycache__"})
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What one file to be compiled needs.
+
+    Attributes:
+        path: From the root of the tree, like all others.
+        searched: What it includes.
+        given: What the build files in its folder and above it say, the nearest first.
+    """
+
+    path: str
+    searched: Searched
+    given: tuple[Given, ...]
 
 
 @dataclass
@@ -52,24 +61,19 @@ class Found:
     """What a tree uses.
 
     Attributes:
-        units: Its C and C++ files that are compiled, from its root.
-        folders: Its folders with headers, from its root.
-        late_folders: Those of them that have a header of a system header's name, which the system's own headers want.
-        definitions: By folder, the macros that its CMakeLists.txt defines without a condition.
+        units: Its C, C++ and IDL files that use a vendor's API, also through its headers, and those beside them; of a
+            part of the tree, all in that part.
         works: Names of the vendors' APIs that are here, and their Python modules.
         without_effect: Those of them that are accepted, and do nothing here.
         missing: Names of the vendors' APIs that are not here.
         vendor_headers: The vendors' headers that it includes.
         headers: Headers that neither hbrt nor the tree has.
-        libraries: Libraries that CMakeLists.txt or a Makefile links, and hbrt has not.
+        libraries: Libraries that its build files link, and hbrt has not.
         modules: Python modules that cannot be imported here, and are not part of the tree.
         models: Files that a program loads for models, by their suffix.
     """
 
-    units: list[str] = field(default_factory=list)
-    folders: list[str] = field(default_factory=list)
-    late_folders: list[str] = field(default_factory=list)
-    definitions: dict[str, list[str]] = field(default_factory=dict)
+    units: list[Unit] = field(default_factory=list)
     works: list[str] = field(default_factory=list)
     without_effect: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
@@ -80,52 +84,76 @@ class Found:
     models: list[str] = field(default_factory=list)
 
 
-def scan(root: Path) -> Found:
-    """Read the files of a tree."""
-    files = [path for path in sorted(root.rglob("*")) if path.is_file() and not _is_skipped(path, root)]
-    headers = [path for path in files if path.suffix in _HEADER_SUFFIXES]
-    suffixes = CPP_SUFFIXES - _HEADER_SUFFIXES | {".c"}
-    sources = [path for path in files if path.suffix in suffixes]
-    found = Found(units=[path.relative_to(root).as_posix() for path in sources])
-    found.folders = sorted({path.parent.relative_to(root).as_posix() for path in headers})
-    vendors, systems = _vendor_folders(), _system_folders()
-    shadowed = {path.name for folder in systems for path in folder.glob("*")}
-    found.late_folders = sorted({path.parent.relative_to(root).as_posix() for path in headers if path.name in shadowed})
-    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in [*sources, *headers]}
-    copies = {path.name for folder in vendors for path in folder.glob("*.h*")}
-    _names(found, [text for path, text in texts.items() if path.name not in copies])
-    own = {path.as_posix() for path in headers}
-    included = {name for text in texts.values() for name in _INCLUDE.findall(text)}
-    found.vendor_headers = sorted(name for name in included if _is_in(name, vendors))
-    found.headers = sorted(name for name in included if not _is_header_here(name, own, [*vendors, *systems]))
-    names = ("CMakeLists.txt", "Makefile")
-    builds = {path: path.read_text(encoding="utf-8", errors="replace") for path in files if path.name in names}
-    linked = {name for text in builds.values() for name in _linked(text)}
-    found.definitions = {
-        path.parent.relative_to(root).as_posix(): macros
-        for path, text in builds.items()
-        if path.name == "CMakeLists.txt" and (macros := _definitions(text))
-    }
-    found.libraries = sorted(name for name in linked if not _has_library(name))
-    _python(found, root, [path for path in files if path.suffix == ".py"])
-    found.models = [path.relative_to(root).as_posix() for path in files if path.suffix in {".hbm", ".rknn"}]
+def scan(root: Path, parts: tuple[str, ...] = ()) -> Found:
+    """Read the files of a tree; of C and C++, only those of some files and folders, and what they include."""
+    files = sorted(_files(root))
+
+    @cache
+    def read(path: str) -> str:
+        return (root / path).read_text(encoding="utf-8", errors="replace")
+
+    builds = read_build_files({path: read(path) for path in files if path.rpartition("/")[2] in NAMES})
+    given = cache(lambda folder: tuple(above(builds, f"{folder}/any")))
+    vendors, systems = _headers_of([*_vendor_folders(), include_dir("")]) | _of_hexagon(), _system_folders()
+    is_here = cache(lambda name: name in vendors or _is_in(name, systems))
+    headers = Headers(
+        files, read, lambda unit: [one for each in given(folder_of(unit)) for one in each.folders], is_here, _shadowed()
+    )
+    sources = [path for path in files if _is_source(path, read) and _is_part(path, parts)]
+    _check_parts(parts, sources, root)
+    units = [Unit(path, headers.of(path), given(folder_of(path))) for path in sources]
+    ours = frozenset(vendors - _headers_of([include_dir(name) for name in ("neon", "android")]))
+    users = {unit.path for unit in units if _uses_vendor(unit, read, ours)}
+    beside = {folder_of(path) for path in users}
+    found = Found([unit for unit in units if parts or folder_of(unit.path) in beside])
+    texts = {path: read(path) for unit in found.units for path in unit.searched.files}
+    copies = {path.rpartition("/")[2] for path in vendors}
+    _names(found, [text for path, text in texts.items() if path.rpartition("/")[2] not in copies])
+    others = {name for unit in found.units for name in unit.searched.others}
+    included = {name for path in texts for _, name in headers.includes(path)}
+    found.vendor_headers = sorted(included & ours)
+    found.headers = sorted(name for name in others if not is_here(name) and not package_flags(name))
+    libraries = {name for one in builds.values() for name in one.libraries}
+    found.libraries = sorted(name for name in libraries if not _has_library(name))
+    _python(found, root, [root / path for path in files if path.endswith(".py")])
+    found.models = [path for path in files if path.endswith((".hbm", ".rknn"))]
     return found
 
 
-def nearest_first(folders: Iterable[str], unit: str) -> list[str]:
-    """Sort folders of a tree by their distance from a unit, so that of two headers of a name it includes its own.
+def _files(root: Path) -> Iterator[str]:
+    for folder, below, names in os.walk(root):
+        below[:] = sorted(set(below) - _SKIPPED)
+        here = Path(folder).relative_to(root)
+        yield from ((here / name).as_posix() for name in sorted(names))
 
-    Those in the folder of the unit come first, then those in the folder above it, and so on up to the root.
+
+def _is_part(path: str, parts: tuple[str, ...]) -> bool:
+    """Whether a path is one of these files, or in one of these folders; any is, of no parts."""
+    return not parts or any(part in {".", path} or path.startswith(f"{part.rstrip('/')}/") for part in parts)
+
+
+def _check_parts(parts: tuple[str, ...], sources: list[str], root: Path) -> None:
+    """Refuse a part that has nothing to compile.
+
+    Raises:
+        FileNotFoundError: there is one.
     """
-
-    def distance(name: str) -> tuple[int, int, str]:
-        return -len(commonpath([name, unit])), name.count("/"), name
-
-    return sorted(folders, key=distance)
+    for part in parts:
+        if not any(_is_part(path, (part,)) for path in sources):
+            raise FileNotFoundError(f"No C, C++ or IDL file to compile: {root / part}")
 
 
-def _is_skipped(path: Path, root: Path) -> bool:
-    return not _SKIPPED.isdisjoint(path.relative_to(root).parts)
+def _is_source(path: str, read: Callable[[str], str]) -> bool:
+    suffix = Path(path).suffix
+    if suffix in {".s", ".S"}:
+        return bool(_HEXAGON.search(read(path)))
+    return suffix in _SOURCES or (suffix == ".idl" and bool(_INTERFACE.search(read(path))))
+
+
+def _uses_vendor(unit: Unit, read: Callable[[str], str], headers: frozenset[str]) -> bool:
+    if unit.path.endswith((".idl", ".s", ".S")) or not headers.isdisjoint(unit.searched.others):
+        return True
+    return any(mark in (text := read(path)) and _NAME.search(text) for path in unit.searched.files for mark in _MARKS)
 
 
 def _sides() -> list[Path]:
@@ -149,19 +177,30 @@ def _names(found: Found, texts: list[str]) -> None:
     found.missing = sorted(used - known)
 
 
-def _is_header_here(name: str, own: set[str], folders: list[Path]) -> bool:
-    if any(path.endswith(f"/{name.removeprefix('../').removeprefix('./')}") for path in own):
-        return True
-    return _is_in(name, folders)
-
-
 def _is_in(name: str, folders: list[Path]) -> bool:
     return any((folder / name).is_file() for folder in folders)
 
 
+def _headers_of(folders: list[Path]) -> set[str]:
+    return {path.relative_to(folder).as_posix() for folder in folders for path in folder.rglob("*.h*")}
+
+
 def _vendor_folders() -> list[Path]:
-    """Return hbrt's folders of headers, and their subfolders."""
-    return [*include_folders(), *{child for folder in _sides() for child in folder.rglob("*/")}]
+    """Return hbrt's folders of headers, and their subfolders, for programs and for images."""
+    return [*{child for folder in _sides() for child in (folder, *folder.rglob("*/"))}, include_dir("dsp")]
+
+
+def _of_hexagon() -> set[str]:
+    """Return the headers of ziglang's compiler for Hexagon code."""
+    spec = find_spec("ziglang")
+    folders = [Path(one, "lib", "include") for one in (spec and spec.submodule_search_locations) or ()]
+    return {path.name for folder in folders for path in folder.glob("h[ev]x*.h")}
+
+
+@cache
+def _shadowed() -> frozenset[str]:
+    """Return the names of the system's headers, which its own headers want."""
+    return frozenset(path.name for folder in _system_folders() for path in folder.glob("*"))
 
 
 def _system_folders() -> list[Path]:
@@ -171,29 +210,6 @@ def _system_folders() -> list[Path]:
     return [*given, *system, *Path("/usr/include/c++").glob("*"), *Path("/usr/lib/gcc").glob("*/*/include")]
 
 
-def _linked(text: str) -> set[str]:
-    plain = re.sub(r"#[^\n]*", "", text)
-    words = {word for groups in _LINKED.findall(plain) for group in groups for word in group.split()}
-    words |= set(_FLAG.findall(plain))
-    return {word.removeprefix("-l") for word in words if re.fullmatch(r"(?:-l)?[\w.+-]+", word)} - _WORDS
-
-
-def _definitions(text: str) -> list[str]:
-    """Return the macros of a CMakeLists.txt, as NAME or NAME=VALUE, outside conditions, loops and functions."""
-    plain = re.sub(r"#[^\n]*", "", text)
-    depth, at, always = 0, 0, []
-    for found in _CONDITIONS.finditer(plain):
-        if depth == 0:
-            always.append(plain[at : found.start()])
-        depth = max(depth - 1, 0) if found[1] else depth + 1
-        at = found.end()
-    always.append("" if depth else plain[at:])
-    given = _WORD.findall(" ".join(_DEFINITIONS.findall(" ".join(always))))
-    words = {one for word in given for one in (word.strip('"').split() if word.startswith('"') else [word])}
-    named = (word.removeprefix("-D") for word in words - _WORDS)
-    return sorted(name for name in named if re.fullmatch(r'[A-Za-z_]\w*(?:=(?:[\w.]+|"[^"$]*"))?', name))
-
-
 def _has_library(name: str) -> bool:
     if name in {"c", "m", "dl", "rt", "pthread", "stdc++"}:
         return True
@@ -201,7 +217,7 @@ def _has_library(name: str) -> bool:
 
 
 def _python(found: Found, root: Path, files: list[Path]) -> None:
-    own = {path.stem for path in files} | {path.name for path in root.rglob("*/") if not _is_skipped(path, root)}
+    own = {path.stem for path in files} | {part for path in _files(root) for part in path.split("/")[:-1]}
     modules, names, used = set(), set(), set()
     for path in files:
         try:

@@ -1,12 +1,14 @@
 """hbrt port: what it finds in a tree, how the tree builds, where to begin, and its exit code."""
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from hbrt.native.files import NotBuiltError, library
+from hbrt.port.build_files import above, read_build_files
 from hbrt.port.command import command
 from hbrt.port.scan import scan
 from tests.each import each
@@ -32,7 +34,7 @@ def tree(tmp_path: Path) -> Path:
 
 def test_a_tree_is_read(tree: Path) -> None:
     found = scan(tree)
-    assert (found.units, found.folders, found.works) == (["src/main.cc"], ["inc"], ["hbDNNRelease", "hobot_dnn"])
+    assert ([one.path for one in found.units], found.works) == (["src/main.cc"], ["hbDNNRelease", "hobot_dnn"])
     assert (found.missing, found.headers, found.libraries) == ([], [], ["opencv_world"])
     assert found.modules == ["no_such_module.part"]
 
@@ -112,16 +114,16 @@ def test_a_tree_below_a_folder_named_build_is_read_and_finds_every_header_of_the
     below = tree / "build" / "demo"
     below.mkdir(parents=True)
     (below / "main.c").write_text('#include "rga/im2d.h"\n#include "im2d.h"\n#include "hb_ucp.h"\n#include "gone.h"\n')
-    assert scan(tree).units == ["src/main.cc"]
+    assert [one.path for one in scan(tree).units] == ["src/main.cc"]
     found = scan(below)
-    assert (found.units, found.headers) == (["main.c"], ["gone.h"])
+    assert ([one.path for one in found.units], found.headers) == (["main.c"], ["gone.h"])
 
 
 def test_what_is_missing_is_named_and_fails(tree: Path) -> None:
     (tree / "src" / "more.c").write_text('#include "vio/camera.h"\nint more(void) { return hbDNNTeleport(); }\n')
     answer = CliRunner().invoke(command, [str(tree)])
     assert answer.exit_code == 1
-    assert "1 of 2 C and C++ files build as they are." in answer.output
+    assert "1 of 2 C, C++ and IDL files build as they are." in answer.output
     assert "src/more.c: vio/camera.h: No such file or directory" in answer.output
     assert "Not here, of the vendors' APIs: hbDNNTeleport" in answer.output
     assert "Where to begin: install what vio/camera.h comes with" in answer.output
@@ -130,7 +132,7 @@ def test_what_is_missing_is_named_and_fails(tree: Path) -> None:
 
 
 def test_a_source_that_is_not_utf_8_is_compiled(tree: Path) -> None:
-    (tree / "src" / "main.cc").write_bytes(b'int main() { return "\xc9"; }\n')
+    (tree / "src" / "main.cc").write_bytes(b'#include "hb_dnn.h"\nint main() { return "\xc9"; }\n')
     answer = CliRunner().invoke(command, [str(tree), "--json"])
     assert answer.exit_code == 1, answer.output
     assert "const char" in json.loads(answer.stdout)["failed"]["src/main.cc"]
@@ -154,7 +156,7 @@ def test_headers_are_no_units_and_do_not_stand_before_the_system_s(tree: Path) -
     (tree / "inc" / "parts.hpp").write_text("template <class T> struct Part : Unknown<T> {};\n")
     answer = CliRunner().invoke(command, [str(tree), "--json"])
     document = json.loads(answer.stdout)
-    assert (document["units"], document["failed"], document["late_folders"]) == (["src/main.cc"], {}, ["json"])
+    assert (document["units"], document["failed"]) == (["src/main.cc"], {})
 
 
 def test_a_tree_s_own_names_that_look_like_a_vendor_s_are_not_missing(tree: Path) -> None:
@@ -205,9 +207,72 @@ def test_units_are_compiled_with_what_cmake_defines_and_the_nearest_headers(
         (tree / name).write_text(text)
     (given := tmp_path_factory.mktemp("given")).joinpath("other.h").write_text("#define OTHER 4\n")
     monkeypatch.setenv("CPATH", str(given))
-    document = json.loads(CliRunner().invoke(command, [str(tree), "--json"]).stdout)
-    assert (document["failed"], document["headers"]) == ({}, [])
-    assert document["definitions"] == {"one": ["FIVE", "FOUR", "ONE=1", 'SIX="net"', "TWO=2"]}
+    document = json.loads(CliRunner().invoke(command, [str(tree), "one", "--json"]).stdout)
+    assert (document["units"], document["failed"], document["headers"]) == (["one/src/main.c"], {}, [])
+    (main,) = scan(tree, ("one",)).units
+    assert main.given[0].macros == ["FIVE", "FOUR", "ONE=1", 'SIX="net"', "TWO=2"]
+
+
+def test_build_files_give_folders_macros_and_standards() -> None:
+    root = "project(a)\nset(LIBS ${CMAKE_SOURCE_DIR}/lib)\nset(CMAKE_CXX_STANDARD 14)\nset(CMAKE_BUILD_TYPE Release)\n"
+    below = 'include_directories(../inc ${LIBS}/one "${PROJECT_SOURCE_DIR}/two" ${GONE}/x /usr/include)\n'
+    below += "set(MORE a)\n" + 'set(MORE "${MORE} ${MORE}")\n' * 40
+    make = "INC = src\nCFLAGS += -I$(INC)/a -I../up -std=c99 -DONE\nifdef X\nCFLAGS += -DTWO\nendif\n"
+    read = read_build_files({"CMakeLists.txt": root, "sub/CMakeLists.txt": below, "sub/Makefile": make})
+    assert [one.folders for one in above(read, "sub/src/main.cc")] == [
+        ["inc", "lib/one", "two"],
+        ["sub/src/a", "up"],
+        [],
+    ]
+    assert [one.macros for one in above(read, "sub/main.cc")] == [[], ["ONE"], ["NDEBUG"]]
+    assert [one.standards for one in above(read, "sub/main.cc")] == [{}, {"": "c99"}, {"++": "gnu++14"}]
+
+
+def test_a_unit_searches_the_folders_that_its_includes_need(tree: Path) -> None:
+    for name, text in {
+        "one/src/main.c": '#include "../inc/a.h"\n#include <part/b.h>\n#include "c.h"\n#include "hb_dnn.h"\n',
+        "one/inc/a.h": '#include "d.h"\n',
+        "one/lib/part/b.h": "",
+        "two/inc/c.h": "#error of another program\n",
+        "one/third/c.h": "",
+        "one/CMakeLists.txt": "include_directories(third)\n",
+        "one/inc/d.h": "",
+    }.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(text)
+    (unit,) = scan(tree, ("one/src/main.c",)).units
+    assert (unit.searched.folders, unit.searched.others) == ({"one/lib", "one/third"}, {"hb_dnn.h"})
+    with pytest.raises(FileNotFoundError, match="to compile"):
+        scan(tree, ("three",))
+
+
+def test_units_beside_a_vendor_s_user_are_compiled_and_others_are_not(tree: Path) -> None:
+    for name in ("src/helper.cc", "far/any.cc"):
+        (tree / name).parent.mkdir(exist_ok=True)
+        (tree / name).write_text("int any;\n")
+    assert [one.path for one in scan(tree).units] == ["src/helper.cc", "src/main.cc"]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(find_spec("ziglang") is None, reason="no compiler for Hexagon code")
+def test_interfaces_and_hexagon_code_build(tmp_path: Path) -> None:
+    for name, text in {
+        "good.idl": "interface good : remote_handle64 { long f(in sequence<octet> x, rout long y); };\n",
+        "bad.idl": "interface bad { long f(in union x); };\n",
+        "host.c": '#include "good.h"\nint main(void) { return good_open("", 0); }\n',
+        "dsp/imp.c": '#include "HAP_farf.h"\n#include "good.h"\nHVX_Vector of(int x) { return Q6_V_vsplat_R(x); }\n',
+        "dsp/more.c": 'int more(void) { __asm__("{ r0 = #1 }"); return no_such; }\n',
+        "dsp/code.S": "f: { r1:0 = memd(r0) }\n jumpr r31\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    imp = tmp_path / "dsp" / "imp.c"
+    imp.write_text("#include <hexagon_types.h>\n#include <hexagon_protos.h>\n" + imp.read_text())
+    document = json.loads(CliRunner().invoke(command, [str(tmp_path), "--json"]).stdout)
+    assert document["units"] == ["bad.idl", "dsp/code.S", "dsp/imp.c", "dsp/more.c", "good.idl", "host.c"]
+    assert set(document["failed"]) == {"bad.idl", "dsp/more.c"}
+    assert "bad.idl:1" in document["failed"]["bad.idl"]
+    assert document["headers"] == []
 
 
 def test_where_to_begin_is_a_header_that_a_unit_wants(tree: Path) -> None:

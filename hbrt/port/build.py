@@ -1,0 +1,165 @@
+"""Compiles the units of a tree, each for the side that it belongs to: a program, an image, or Hexagon code."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+from hbrt.cc.toolchain import Flags, arm_flags, command_line, compiler_of
+from hbrt.native.files import folders_of, include_dir, include_folders
+from hbrt.native.hexagon_flags import hexagon_assembler, hexagon_compiler, hexagon_flags
+from hbrt.native.image_flags import image_flags, is_cpp
+from hbrt.port.headers import nearest_first, package_flags
+from hbrt.port.scan import Found, Unit
+
+_HEXAGON_VERSION = 73  # what current programs ask for; older code is in it
+_HEXAGON_HEADER = re.compile(r"(?:.*/)?(?:HAP_|qurt|hexagon_|hvx|hmx_|worker_pool|qprintf|q6sim|sim_).*\.h$")
+_HEXAGON_TEXT = re.compile(r"\bHVX_Vector|\bQ6_\w+_")
+_ASSEMBLY = re.compile(r"\b(?:__)?asm(?:__)?\b")
+_IDL = [sys.executable, "-m", "hbrt", "idl"]
+
+
+def build(root: Path, found: Found) -> dict[str, str]:
+    """Compile all units; return the first error of each that does not build."""
+    units = {unit.path: unit for unit in found.units}
+    wanted = {path for unit in found.units for path in unit.searched.interfaces}
+    wanted |= {path for path in units if path.endswith(".idl")}
+    with tempfile.TemporaryDirectory() as made, ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        folders = {path: Path(made, str(at)) for at, path in enumerate(sorted(wanted))}
+        generated = dict(
+            zip(folders, pool.map(lambda path: _generate(root, path, folders[path]), folders), strict=True)
+        )
+
+        def why(unit: Unit) -> str:
+            also = [str(folders[path]) for path in nearest_first(unit.searched.interfaces, unit.path)]
+            if unit.path.endswith(".idl"):
+                return generated[unit.path] or _interface(root, unit.path, folders[unit.path], also)
+            return _unit(root, unit, also, has_hexagon=bool(_fastrpc_headers().intersection(found.vendor_headers)))
+
+        whys = pool.map(why, found.units)
+        return {path: reason for path, reason in zip(units, whys, strict=True) if reason}
+
+
+def _generate(root: Path, path: str, folder: Path) -> str:
+    done = subprocess.run(
+        [*_IDL, path, "--lang", "c", "--out", str(folder)], cwd=root, check=False, capture_output=True, text=True
+    )
+    return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["hbrt idl failed"])[-1]
+
+
+def _interface(root: Path, path: str, folder: Path, also: list[str]) -> str:
+    """Compile the stub and the skeleton of an interface; of one that declares only types, the header."""
+    stem = folder / Path(path).stem
+    given = [f"-I{one}" for one in (str(folder), *also)]
+    if not Path(f"{stem}_stub.c").is_file():
+        return _run(root, _line("arm", ["-xc", *given, f"{stem}.h"], f"{stem}.h"))
+    kinds = [("arm", "stub"), ("image", "skel"), *([("hexagon", "skel")] if _has_hexagon() else [])]
+    return next(filter(None, (_run(root, _line(side, given, f"{stem}_{kind}.c")) for side, kind in kinds)), "")
+
+
+def _unit(root: Path, unit: Unit, generated: list[str], *, has_hexagon: bool) -> str:
+    """Compile a unit for the side that it seems to belong to, else for another; the first error of the first."""
+    texts = [(root / path).read_text(encoding="utf-8", errors="replace") for path in unit.searched.files]
+    names = unit.searched.others
+    if unit.path.endswith((".s", ".S")):
+        sides = ["hexagon"]
+    elif any(_HEXAGON_HEADER.match(name) for name in names) or any(map(_HEXAGON_TEXT.search, texts)):
+        sides = ["hexagon", "arm"]
+    elif names & _image_headers():
+        sides = ["image", "arm"]
+    else:
+        sides = ["arm", *(["hexagon"] if has_hexagon else [])]
+    if not _has_hexagon():
+        sides = ["image" if side == "hexagon" else side for side in sides]
+    is_checked = not any(map(_ASSEMBLY.search, texts))
+    arguments = [*_options(unit), *_folders(unit), *(f"-I{one}" for one in generated), *_packages(names)]
+    why = ""
+    for side in sides:
+        reason = _run(root, _line(side, arguments, unit.path, is_checked=is_checked))
+        if not reason:
+            return ""
+        why = why or reason
+    return why
+
+
+def _options(unit: Unit) -> list[str]:
+    language = "++" if is_cpp(unit.path) else ""
+    standard = next((given.standards[language] for given in unit.given if language in given.standards), "")
+    macros = dict.fromkeys(macro for given in unit.given for macro in given.macros)
+    return [*([f"-std={standard}"] if standard else []), *(f"-D{macro}" for macro in macros)]
+
+
+def _folders(unit: Unit) -> list[str]:
+    """The tree's folders to search: those that the build files name in their order, then the nearest first.
+
+    A folder with a header of a system header's name is searched behind the system's, which want their own.
+    """
+    listed = [folder for given in unit.given for folder in given.folders if folder in unit.searched.folders]
+    folders = dict.fromkeys([*listed, *nearest_first(unit.searched.folders, unit.path)])
+    late = {folder for folder in folders if folder in unit.searched.late}
+    return [
+        *(f"-I{one}" for one in folders if one not in late),
+        *(f"-idirafter{one}" for one in folders if one in late),
+    ]
+
+
+def _packages(names: set[str]) -> list[str]:
+    folders = {flag: None for name in sorted(names) for flag in package_flags(name)}
+    return [flag.replace("-I", "-idirafter", 1) for flag in folders]
+
+
+def _line(side: str, arguments: list[str], source: str, *, is_checked: bool = False) -> list[str]:
+    """The command for one source; it only checks what needs no assembler."""
+    given = [
+        *(["-fsyntax-only"] if is_checked and side == "arm" else ["-c", "-o", os.devnull]),
+        "-w",
+        *arguments,
+        source,
+    ]
+    if side == "hexagon":
+        is_assembly = source.endswith((".s", ".S"))
+        compiler = hexagon_assembler(_HEXAGON_VERSION) if is_assembly else hexagon_compiler([source], _HEXAGON_VERSION)
+        flags = Flags(*hexagon_flags(_HEXAGON_VERSION))
+        return command_line(compiler, flags._replace(compile=()) if is_assembly else flags, given)
+    flags = arm_flags() if side == "arm" else Flags(*image_flags([source]))
+    return command_line(compiler_of([source]), flags, given)
+
+
+def _run(root: Path, line: list[str]) -> str:
+    """Run a compiler; its first error, "" without one."""
+    with tempfile.TemporaryDirectory() as made:  # ziglang's compiler would leave a file named null
+        line = [str(Path(made, "out")) if pair == ("-o", os.devnull) else pair[1] for pair in pairwise(["", *line])]
+        done = subprocess.run(line, cwd=root, check=False, capture_output=True, text=True, errors="replace")
+    if done.returncode == 0:
+        return ""
+    errors = [row for row in done.stderr.splitlines() if "error" in row] or done.stderr.splitlines()
+    return errors[0].rpartition("error: ")[2] if errors else f"exit code {done.returncode}"
+
+
+@cache
+def _has_hexagon() -> bool:
+    try:
+        hexagon_compiler(())
+    except FileNotFoundError:
+        return False
+    return True
+
+
+@cache
+def _fastrpc_headers() -> frozenset[str]:
+    return frozenset(path.name for folder in folders_of("fastrpc") for path in folder.glob("*.h"))
+
+
+@cache
+def _image_headers() -> frozenset[str]:
+    """Headers of images alone."""
+    folder = include_dir("dsp")
+    own = {path.relative_to(folder).as_posix() for path in folder.rglob("*.h")}
+    return frozenset(own - {name for name in own for one in include_folders() if (one / name).is_file()})
