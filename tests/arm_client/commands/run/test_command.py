@@ -425,7 +425,7 @@ def test_without_the_libraries_of_models_the_nn_group_runs_without_the_model(she
     answer = shell.python("-c", program, "nn", "digits")
     assert answer.returncode == 3
     assert answer.stderr.endswith(
-        "Models need onnx, which is not installed in this Python: install hbrt with its extra 'dnn', as "
+        "Models need onnx, which this Python does not have: install hbrt with its extra 'dnn', as "
         "in pip install '.[dnn]' in its clone.\n"
     )
     assert list(shell.home.iterdir()) == []
