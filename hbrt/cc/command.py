@@ -18,6 +18,7 @@ from hbrt.cc.toolchain import (
     arm_flags,
     command_line,
     compiler_of,
+    fitted,
     needs_suppressions,
     sources_in,
 )
@@ -115,6 +116,8 @@ def command(
         show_text(" ".join([*flags.compile, *flags.link]))
         return
     _check(arguments, sources)
+    if not is_image:
+        arguments = _fit(arguments)
     from hbrt.native.record import remember_python
 
     remember_python()
@@ -138,6 +141,17 @@ def _names(compiler: list[str], arguments: Sequence[str], sources: list[str]) ->
     headers = subprocess.run(line, check=False, capture_output=True, text=True).stdout.split() if sources else []
     libraries = [f"lib{one[2:]}" for one in arguments if one.startswith("-l")]
     return [*(Path(one).name for one in headers), *libraries]
+
+
+def _fit(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """Fit a board's arguments to this machine, and tell what is another now."""
+    try:
+        fit, notes = fitted(arguments)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    for note in notes:
+        show_text(f"hbrt cc: {note}", err=True)
+    return tuple(fit)
 
 
 def _call(line: list[str], source: bytes | None = None) -> int:

@@ -1,7 +1,8 @@
 """Files for other build tools: hbrt.pc for pkg-config, and hbrtConfig.cmake and toolchain.cmake for CMake.
 
 With the toolchain file, a board's CMakeLists.txt builds unchanged: it finds the vendors' headers and libraries by name
-wherever it looks for them, and the board's SoC reads as S100.
+wherever it looks for them, even those that it links by their paths, and the board's SoC reads as S100. Options that
+only a compiler for ARM has are left out on other machines.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import sys
 from pathlib import Path
 
 from hbrt import __version__
-from hbrt.cc.toolchain import arm_flags
+from hbrt.cc.toolchain import NOT_OFFERED, OF_ARM, arm_flags, vendor_libraries
 from hbrt.native.files import library, library_folders
 
 _PKG_CONFIG = """\
@@ -42,7 +43,22 @@ list(APPEND CMAKE_INSTALL_RPATH {lib})
 get_property(is_trial GLOBAL PROPERTY IN_TRY_COMPILE)
 if(NOT is_trial) # else CMake takes our folder for one of the linker's own
   set(CMAKE_PROJECT_INCLUDE "{folder}/board.cmake")
+  foreach(language C CXX)
+    set(CMAKE_${{language}}_COMPILER_LAUNCHER "{folder}/launch")
+    set(CMAKE_${{language}}_LINKER_LAUNCHER "{folder}/launch")
+  endforeach()
 endif()
+"""
+# Runs a compiler without the options that only one for ARM has.
+_LAUNCH = """\
+#!/bin/sh
+for one; do
+  shift
+  case $one in
+{dropped}    *) set -- "$@" "$one" ;;
+  esac
+done
+exec "$@"
 """
 # After project(): CMake's own modules use the original file().
 _BOARD = """\
@@ -50,6 +66,38 @@ cmake_policy(SET CMP0054 NEW)
 include_directories(SYSTEM {headers})
 add_compile_options({options})
 link_directories({lib})
+if(NOT COMMAND _target_link_libraries)
+  function(hbrt_own given result) # what to link instead of a board's files, as given
+{refusals}    string(REGEX MATCHALL "[^;<>:]*/lib[A-Za-z0-9_]+[.](so|a)[.0-9]*" paths "${{given}}")
+    foreach(path IN LISTS paths)
+      get_filename_component(name "${{path}}" NAME_WE)
+      foreach(own {own})
+        if(NOT path STREQUAL own AND own MATCHES "/${{name}}[.]so$")
+          message(STATUS "${{path}} is replaced by hbrt's own ${{name}}.so.")
+          string(REPLACE "${{path}}" "${{own}}" given "${{given}}")
+        endif()
+      endforeach()
+    endforeach()
+    set(${{result}} "${{given}}" PARENT_SCOPE)
+  endfunction()
+  function(target_link_libraries)
+    hbrt_own("${{ARGV}}" arguments)
+    _target_link_libraries(${{arguments}})
+    foreach(one IN LISTS ARGN)
+      if(TARGET "${{one}}")
+        get_target_property(given ${{one}} IMPORTED_LOCATION)
+        hbrt_own("${{given}}" own)
+        if(NOT own STREQUAL given)
+          set_property(TARGET ${{one}} PROPERTY IMPORTED_LOCATION "${{own}}")
+        endif()
+      endif()
+    endforeach()
+  endfunction()
+  function(link_libraries)
+    hbrt_own("${{ARGV}}" arguments)
+    _link_libraries(${{arguments}})
+  endfunction()
+endif()
 if(NOT COMMAND _file)
   function(file)
     if("${{ARGV0}}" STREQUAL "READ" AND "${{ARGV1}}" STREQUAL "/sys/class/boardinfo/soc_name")
@@ -87,6 +135,11 @@ def write_packages() -> Path:
         "libraries": ";".join(one for one in flags.link if one.startswith("-")),
         "lib": " ".join(f'"{one}"' for one in library_folders()),
         "prefix": sys.prefix,
+        "refusals": "".join(map(_refusal, NOT_OFFERED.items())),
+        "own": " ".join(f'"{file}"' for file in vendor_libraries().values()),
+        "dropped": f'    {" | ".join(OF_ARM)}) echo "hbrt: $one is left out: it is for ARM." >&2 ;;\n'
+        if OF_ARM
+        else "",
         "calls": "".join(map(_file_call, range(1, _MAX_ARGUMENTS + 1))),
     }
     for file, text in (
@@ -94,14 +147,24 @@ def write_packages() -> Path:
         (folder / "cmake/hbrt/hbrtConfig.cmake", _CMAKE),
         (folder / "cmake/hbrt/toolchain.cmake", _TOOLCHAIN),
         (folder / "cmake/hbrt/board.cmake", _BOARD),
+        (folder / "cmake/hbrt/launch", _LAUNCH),
     ):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text.format(**values), encoding="utf-8")
+    file.chmod(0o755)
     return folder
 
 
 def _quoted(flag: str) -> str:
     return flag.replace("\\", "\\\\").replace(" ", "\\ ")
+
+
+def _refusal(name_and_why: tuple[str, str]) -> str:
+    name, why = name_and_why
+    return (
+        f'    if(given MATCHES "(^|[;/])(lib|-l)?{name}([.]|;|$)")\n'
+        f'      message(FATAL_ERROR "Cannot link {name}: {why}")\n    endif()\n'
+    )
 
 
 def _file_call(count: int) -> str:

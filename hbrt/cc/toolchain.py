@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shlex
 from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +28,12 @@ __attribute__((weak)) const char *__lsan_default_options(void) { return "print_s
 _C, _CPLUSPLUS = ("cc", "gcc", "clang"), ("c++", "g++", "clang++")
 
 
+NOT_OFFERED = {
+    "rkllmrt": "hbrt does not offer RKLLM: the format of .rkllm files is not public. Models of rknn_api.h run here.",
+}
+"""Vendors' libraries that nothing here stands for, by their names, and why."""
+
+
 class Flags(NamedTuple):
     """Compiler arguments in addition to the user's."""
 
@@ -33,8 +41,11 @@ class Flags(NamedTuple):
     link: tuple[str, ...]
 
 
-_ARM_TYPES = () if platform.machine() in {"aarch64", "arm64"} else ("-D__fp16=_Float16",)
+_IS_ARM = platform.machine() in {"aarch64", "arm64"}
+_ARM_TYPES = () if _IS_ARM else ("-D__fp16=_Float16",)
 """What an ARM compiler defines by itself."""
+OF_ARM = () if _IS_ARM else ("-march=armv*", "-mcpu=cortex*", "-mtune=cortex*", "-mfpu=*", "-mfloat-abi=*")
+"""Options that only a compiler for ARM has, as patterns that a shell knows, too."""
 
 
 def arm_flags() -> Flags:
@@ -61,6 +72,43 @@ def arm_flags() -> Flags:
             "-lm",
         ),
     )
+
+
+def vendor_libraries() -> dict[str, Path]:
+    """Return the libraries that programs link, by their names, such as ``rknnrt``.
+
+    Raises:
+        NotBuiltError: hbrt was installed without a C compiler.
+    """
+    library("libhbrt.so")
+    files = [file for folder in library_folders() for file in sorted(folder.glob("lib*.so"))]
+    return {file.stem.removeprefix("lib"): file for file in files}
+
+
+def fitted(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Fit a board's compiler arguments to this machine: returns them, and a sentence for each that is another now.
+
+    A vendor's library given by its path is replaced by hbrt's: the file is for a board's CPU, if it is there at all.
+
+    Raises:
+        NotBuiltError: hbrt was installed without a C compiler. ValueError: a vendor's library is not offered.
+    """
+    ours = vendor_libraries()
+    given, notes = [], []
+    for before, one in zip(("", *arguments), arguments, strict=False):
+        linked = re.fullmatch(r"-l(\w+)|(?:(?!-).*/)?lib(\w+)\.(?:so|a)[.\d]*", one)
+        name = linked and (linked[1] or linked[2])
+        own = ours.get(linked[2]) if linked and linked[2] and before != "-o" else None
+        if name in NOT_OFFERED:
+            raise ValueError(f"Cannot link {one}: {NOT_OFFERED[name]}")
+        if any(fnmatchcase(one, pattern) for pattern in OF_ARM):
+            notes.append(f"{one} is left out: it is for ARM, and this machine is {platform.machine()}.")
+        elif own and Path(one) != own:
+            notes.append(f"{one} is replaced by hbrt's own {own.name}.")
+            given.append(str(own))
+        else:
+            given.append(one)
+    return given, notes
 
 
 def sources_in(arguments: Iterable[str]) -> list[str]:

@@ -21,10 +21,12 @@ WITHOUT_EFFECT = frozenset({
     "hbDNNGetCompileBpuCoreNum", "hbDNNGetInputDesc", "hbDNNGetModelDesc", "hbDNNGetOutputDesc", "hbDSPAddrMap",
     "hbDSPAddrUnmap",
 })  # fmt: skip
-_NAME = re.compile(r"\b(?:hb(?:Sys|DNN|DSP|UCP|VP)[A-Z]\w*|HB_(?:SYS|DNN|DSP|UCP|BPU)_\w+|rknn_\w+|RKNN_\w+)\b")
+_NAME = re.compile(
+    r"\b(?:hb(?:Sys|DNN|DSP|UCP|VP)[A-Z]\w*|HB_(?:SYS|DNN|DSP|UCP|BPU)_\w+|rknn_\w+|RKNN_\w+|rkllm_\w+)\b"
+)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _DEFINED = re.compile(
-    r"#\s*define\s+(\w+)|\b(?:struct|class|enum|union)\s+(\w+)|\}\s*(\w+)\s*;"
+    r"#\s*define\s+(\w+)|\b(?:struct|class|enum|union|namespace)\s+(\w+)|\}\s*(\w+)\s*;"
     # A variable or a parameter.
     r"|\b(?!(?:return|throw|else|goto|case|co_return)\b)\w+(?:\s+[*&]*|[*&]\s+)(\w+)\s*[;=,)\[]"
 )

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hbrt.cc.toolchain import Flags, arm_flags, command_line, compiler_of
+from hbrt.cc.toolchain import Flags, arm_flags, command_line, compiler_of, fitted
+from hbrt.native.files import library
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import Compile, Run, cc
 from tests.shared import in_process
@@ -147,6 +148,19 @@ link_directories(/usr/hobot/lib)
 find_library(HBUCP hbucp REQUIRED)
 add_executable(user main.cc)
 target_link_libraries(user dnn ${HBUCP} rt pthread dl)
+add_subdirectory(npu)
+"""
+NPU = """\
+set(CMAKE_CXX_FLAGS "-march=armv8.2-a")
+add_library(rga SHARED IMPORTED)
+set_target_properties(rga PROPERTIES IMPORTED_LOCATION ${CMAKE_SOURCE_DIR}/3rdparty/aarch64/librga.so)
+add_executable(npu npu.cc)
+target_link_libraries(npu /usr/local/lib/librknnrt.so rga)
+"""
+NPU_SOURCE = """\
+#include "rknn_api.h"
+#include "im2d.h"
+int main(void) { return rknn_destroy(7) != RKNN_ERR_CTX_INVALID || !imStrError_t(IM_STATUS_SUCCESS); }
 """
 
 
@@ -159,12 +173,34 @@ def test_a_boards_cmakelists_builds_as_it_is(compiled: Compile, run: Run, tmp_pa
         "int main() { return hbUCPFree(nullptr) != HB_SYS_INVALID_ARGUMENT; }\n"
     )
     (tmp_path / "CMakeLists.txt").write_text(BOARDS)
+    (tmp_path / "npu").mkdir()
+    (tmp_path / "npu" / "npu.cc").write_text(NPU_SOURCE)
+    (tmp_path / "npu" / "CMakeLists.txt").write_text(NPU)
     build = tmp_path / "build"
     toolchain = f"-DCMAKE_TOOLCHAIN_FILE={folder}/toolchain.cmake"
     lines = ["cmake", "-B", str(build), toolchain, str(tmp_path)], ["cmake", "--build", str(build)]
     said = [subprocess.run(line, check=True, capture_output=True, text=True, timeout=PATIENCE_S) for line in lines]
     assert "list a;bc" in said[0].stdout
+    assert "/usr/local/lib/librknnrt.so is replaced by hbrt's own librknnrt.so." in said[0].stdout
     assert run(build / "user").returncode == 0
+    assert run(build / "npu" / "npu").returncode == 0
+
+
+def test_a_boards_options_fit_this_machine(compiled: Compile, run: Run, tmp_path: Path) -> None:
+    source = tmp_path / "npu.c"
+    source.write_text(NPU_SOURCE)
+    assert run(compiled(str(source), "-march=armv8.2-a", "aarch64/librknnrt.so", "librga.so.2")).returncode == 0
+    plain = ["-O2", "-lrknnrt", str(library("librga.so")), "-o", "aarch64/librga.so", "libown.so"]
+    assert fitted(plain) == (plain, [])
+    given, notes = fitted(["/usr/lib/librknnmrt.a", "-mcpu=cortex-a76"])
+    on_arm = platform.machine() in {"aarch64", "arm64"}
+    assert given == [str(library("librknnmrt.so")), *(["-mcpu=cortex-a76"] if on_arm else [])]
+    source.write_text('#include "rkllm.h"\n')
+    refusal = "hbrt does not offer RKLLM: the format of .rkllm files is not public"
+    assert refusal in cc("-c", source, cwd=tmp_path).stderr
+    for linked in ("-lrkllmrt", "lib/librkllmrt.so"):
+        assert f"Cannot link {linked}: {refusal}" in cc(source, linked, cwd=tmp_path).stderr
+    assert notes[0] == "/usr/lib/librknnmrt.a is replaced by hbrt's own librknnmrt.so."
 
 
 def test_a_program_links_the_vendors_library_by_its_name(compiled: Compile, run: Run, tmp_path: Path) -> None:
