@@ -66,7 +66,7 @@ class ForkServer:
         Raises:
             OSError: no process could be started.
         """
-        answer = b""
+        answer, before = b"", _children()
         for _ in range(2):  # it may have been killed, or stopped, since it started
             if self.pid < 0:
                 self._begin()
@@ -74,6 +74,8 @@ class ForkServer:
                 break
             self._end()
         number = int(answer or -errno.ETIMEDOUT)
+        for orphan in _children() - before - {number, self.pid}:
+            self._adopt(orphan)
         if number < 0:
             raise OSError(-number, os.strerror(-number))
         return number
@@ -117,6 +119,20 @@ class ForkServer:
             return answer
         return b""
 
+    def _adopt(self, pid: int) -> None:
+        """Collect a process, of an op, that lost its parent while a core forked, when it ends."""
+
+        def collect() -> None:
+            self._loop.unwatch(pidfd)
+            os.close(pidfd)
+            os.waitpid(pid, 0)
+
+        with contextlib.ExitStack() as on_error, contextlib.suppress(OSError):  # it then remains until the daemon ends
+            pidfd = os.pidfd_open(pid)
+            on_error.callback(os.close, pidfd)
+            self._loop.watch(pidfd, collect)
+            on_error.pop_all()
+
     def _end(self) -> None:
         if self.pid < 0:
             return
@@ -138,6 +154,12 @@ def is_young() -> bool:
     return len([*Path("/proc/self/task").iterdir()]) == 1
 
 
+def _children() -> set[int]:
+    """Return the children of this process; none on a kernel that does not list them."""
+    lists = Path("/proc/self/task").glob("*/children")
+    return {int(pid) for one in lists for pid in one.read_text(encoding="ascii").split()}
+
+
 @contextlib.contextmanager
 def _adopting_orphans() -> Iterator[None]:
     """Make a descendant that loses its parent meanwhile a child of this process."""
@@ -146,7 +168,7 @@ def _adopting_orphans() -> Iterator[None]:
     try:
         yield
     finally:
-        prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)  # what an op leaves behind is not the daemon's to collect
+        prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)  # what an op leaves behind otherwise is not the daemon's to collect
 
 
 def _fork_young(places: Sequence[int], arguments: Sequence[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -248,6 +249,26 @@ def test_a_fork_is_a_child_whose_exit_code_arrives(server: ForkServer) -> None:
     with Path(os.devnull).open("w") as log:
         assert [end_of(server.fork([log.fileno()] * 2, ["nonsense"])) for _ in range(2)] == [1, 1]
     assert server.pid == before
+
+
+def test_a_process_that_loses_its_parent_while_a_core_forks_is_collected(
+    server: ForkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adopting, orphans = fork_server._adopting_orphans, []
+
+    @contextlib.contextmanager
+    def losing_one() -> Iterator[None]:
+        with adopting():
+            orphans.append(int(subprocess.check_output(["sh", "-c", "sleep 1000 >/dev/null & echo $!"])))
+            yield
+
+    monkeypatch.setattr(fork_server, "_adopting_orphans", losing_one)
+    assert end_of(server.fork([2, 2], ["nonsense"])) == 1
+    (orphan,) = orphans
+    assert psutil.Process(orphan).ppid() == os.getpid()
+    os.kill(orphan, signal.SIGKILL)
+    while psutil.pid_exists(orphan):
+        server._loop.step()
 
 
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
