@@ -12,7 +12,7 @@ Installed with the package (entry point ``pytest11``). Fixtures:
     time.
 
 Daemons are reused by the next test with the same image and settings, unless ``fresh`` is set; each test attaches again.
-They end with the test run.
+At most four idle ones are kept; they end with the test run.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Daemon(NamedTuple):
 
 
 class _Pool:
-    """Daemons of this test process."""
+    """Daemons of this test process: those used last, since each idle one uses half a percent of a CPU."""
 
     def __init__(self) -> None:
         self._idle: dict[_Wanted, _Daemon] = {}
@@ -61,14 +61,17 @@ class _Pool:
     def release(self, wanted: _Wanted, daemon: _Daemon, *, keep: bool, has_found: bool) -> None:
         if keep and wanted not in self._idle and (not has_found or _forgets(daemon)):
             self._idle[wanted] = daemon
-        else:
-            _end(daemon)
+            if len(self._idle) <= _MAX_IDLE:
+                return
+            daemon = self._idle.pop(next(iter(self._idle)))
+        _end(daemon)
 
     def close(self) -> None:
         while self._idle:
             _end(self._idle.popitem()[1])
 
 
+_MAX_IDLE = 4  # enough for tests that take turns with a few images or modes
 _pool = _Pool()
 # Leaks belong to clients that are gone. Strict-mode findings show in the test's results, which may be its purpose,
 # and an op may divide a block in ways that only it knows.

@@ -7,9 +7,11 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from arm_client import testing
 from tests.limits import PATIENCE_S
 
 pytest_plugins = ["pytester"]
@@ -420,3 +422,15 @@ def test_one(dsp_board):
         command, cwd=project.path, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S
     )
     assert "2 passed" in ended.stdout, ended.stdout + ended.stderr
+
+
+def test_only_the_boards_that_were_used_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[object] = []
+    monkeypatch.setattr(testing, "_start", lambda wanted: wanted)
+    monkeypatch.setattr(testing, "_end", ended.append)
+    pool: Any = testing._Pool()
+    for wanted in (*range(4), 0, 4, 5):
+        pool.release(wanted, pool.take(wanted, fresh=False), keep=True, has_found=False)
+    assert ended == [1, 2]
+    pool.close()
+    assert sorted(ended, key=str) == list(range(6))

@@ -44,6 +44,7 @@ def test_calls_buffers_and_affinity_say_what_they_found(
         assert text in said
 
 
+@pytest.mark.long
 def test_the_forward_pass_over_fastrpc_has_the_same_bits_and_copies_nothing_large(
     asr_board: Board, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,7 +19,7 @@ from tools.docs_tables import REPOSITORY
 
 RACES = REPOSITORY / "samples/races"
 NAMES = sorted(file.stem for file in RACES.glob("*.py") if file.stem != "image")
-QUICK = {"buffer_of_the_other_frame", "lock_by_a_flag", "lost_update", "order_by_priority"}
+QUICK = {"buffer_of_the_other_frame", "order_by_priority"}
 GOOD = """
 import numpy as np
 from arm_client import connect
@@ -215,6 +215,7 @@ int main(void) {
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is here")
 def test_a_program_in_c_is_explored(tried: Callable[..., Runner], shell: Shell) -> None:
     (shell.cwd / "program.c").write_text(IN_C)
