@@ -8,8 +8,8 @@ import numpy as np
 
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.session.session import attached
+from hbrt.borders.addresses import address_of
 from hbrt.models.errors import GraphError, Reason
-from hbrt.models.run.bound_session import address_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,6 +1,7 @@
 /* HAP: log, clocks, power votes, memory and vector memory for images; on this machine and on a Hexagon. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "HAP_farf.h"
 #include "HAP_mem.h"
 #include "HAP_perf.h"
+#include "HAP_pls.h"
 #include "HAP_power.h"
 #include "HAP_ps.h"
 #include "HAP_vtcm_mgr.h"
@@ -574,3 +576,47 @@ EXPORT int HAP_thread_migrate(int tidQ) { return (void)tidQ, 0; }
 EXPORT int HAP_send_early_signal(uint32_t tidQ, uint32_t earlyWakeTime) { return (void)tidQ, (void)earlyWakeTime, 0; }
 EXPORT int fastrpc_send_early_signal(uint32_t tidQ, uint32_t earlyWakeTime) { return HAP_send_early_signal(tidQ, earlyWakeTime); }
 EXPORT int HAP_get_thread_priority_ceiling(void) { return 1; }
+
+/* -- values of the process */
+
+static struct value {
+  struct value *next;
+  uintptr_t type, key;
+  max_align_t data[];
+} *values;
+static pthread_mutex_t values_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct value *value_of(uintptr_t type, uintptr_t key) {
+  struct value *found = values;
+  while (found && (found->type != type || found->key != key)) found = found->next;
+  return found;
+}
+
+EXPORT int HAP_pls_lookup(uintptr_t type, uintptr_t key, void **ppo) {
+  pthread_mutex_lock(&values_lock);
+  struct value *found = value_of(type, key);
+  pthread_mutex_unlock(&values_lock);
+  if (found) *ppo = found->data;
+  return found ? 0 : AEE_ENOSUCH;
+}
+
+EXPORT int HAP_pls_add(uintptr_t type, uintptr_t key, int size, int (*ctor)(void *ctx, void *data), void *ctx, void (*dtor)(void *), void **ppo) {
+  if (!HAP_pls_lookup(type, key, ppo)) return AEE_EALREADY;
+  struct value *made = size < 0 ? NULL : calloc(1, sizeof *made + (size_t)size);
+  if (!made) return AEE_ENOMEMORY;
+  const int code = ctor ? ctor(ctx, made->data) : 0; /* without the lock: it may add others */
+  pthread_mutex_lock(&values_lock);
+  const struct value *other = value_of(type, key);
+  made->next = values, made->type = type, made->key = key;
+  if (!code && !other) values = made;
+  pthread_mutex_unlock(&values_lock);
+  if (!code && !other) return *ppo = made->data, 0;
+  if (!code && dtor) dtor(made->data);
+  free(made);
+  return code ? code : AEE_EALREADY; /* another thread was first */
+}
+
+EXPORT int HAP_pls_add_lookup(uintptr_t type, uintptr_t key, int size, int (*ctor)(void *ctx, void *data), void *ctx, void (*dtor)(void *), void **ppo) {
+  const int code = HAP_pls_add(type, key, size, ctor, ctx, dtor, ppo);
+  return code == AEE_EALREADY ? HAP_pls_lookup(type, key, ppo) : code;
+}

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hbrt.borders.addresses import address_of
 from hbrt.models.errors import GraphError, Reason
-from hbrt.models.run.bound_session import Outputs, Values, address_of, array_of, deliver
+from hbrt.models.run.bound_session import Outputs, Values, array_of, deliver
 from hbrt.models.run.layer import Device, Layer, TensorType
 from hbrt.models.run.steps import BuiltLayer, BuiltSegment, LayeredPlan, StepTime, said
 from hbrt.models.run.stop import Stop

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from arm_client.cabi.arguments import short_repr
 from fastrpc.arguments import place, returns_code
-from fastrpc.calls import Arguments, number_of, raw_of, spans_of
+from fastrpc.calls import Arguments, number_of, raw_of
+from fastrpc.invocations.messages import spans_of
 from fastrpc.runtime import FastrpcRuntime, Made, Opened, runtime
 from fastrpc.wire.aee import Aee, AeeError
 from fastrpc.wire.behavior import fastrpc_async_callback

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from itertools import repeat
-from struct import unpack_from
 from typing import Any, TypeAlias
 
 from arm_client.cabi.arguments import integer, short_repr
 from arm_client.cabi.last_error import note
 from fastrpc.arguments import number, place, returns_code
-from fastrpc.runtime import Span, runtime
-from fastrpc.wire import scalars, uri
+from fastrpc.runtime import runtime
+from fastrpc.wire import uri
 from fastrpc.wire.aee import Aee, AeeError
-from fastrpc.wire.message import ARGUMENT
 from fastrpc.wire.types import remote_arg, remote_handle64
 
 Arguments: TypeAlias = "ctypes.Array[remote_arg] | Sequence[remote_arg] | None"
@@ -78,10 +75,7 @@ def remote_handle64_invoke(handle: Any, scalars: int, pra: Arguments) -> int:
     try:
         if type(scalars) is not int:
             scalars = number("scalars", scalars)
-        here = runtime()
-        raw = raw_of(pra)
-        if not here.invoke_same(opened, scalars, raw):
-            here.invoke(opened, scalars, spans_of(scalars, raw), raw)
+        runtime().invoke(opened, scalars, raw_of(pra))
     except AeeError as error:
         return note(error.code, error.sentence)
     return 0
@@ -109,24 +103,6 @@ def raw_of(pra: Any) -> bytes:
     if not issubclass(type(given), Sequence) or not all(issubclass(type(one), remote_arg) for one in given):
         raise AeeError(Aee.AEE_EBADPARM, f"pra is {short_repr(pra)}; pass an array of remote_arg.")
     return b"".join(map(bytes, given))
-
-
-def spans_of(word: int, raw: bytes) -> list[Span]:
-    """The buffers of an array of arguments, and the values of its handles.
-
-    Raises:
-        AeeError: AEE_EBADPARM: there are fewer than in the scalar word.
-    """
-    given = scalars.split(word)
-    count = given.total
-    if count * ARGUMENT.size > len(raw):
-        raise AeeError(
-            Aee.AEE_EBADPARM,
-            f"The scalar word {word:#010x} specifies {count} arguments, got {len(raw) // ARGUMENT.size}.",
-        )
-    numbers = unpack_from(f"<{2 * count}Q", raw)
-    end = 2 * given.buffers
-    return [*zip(numbers[0:end:2], numbers[1:end:2], repeat(0)), *numbers[end::2]]
 
 
 def _text(name: Any) -> str:

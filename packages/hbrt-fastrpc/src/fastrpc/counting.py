@@ -58,16 +58,10 @@ class Counts:
     def __init__(self) -> None:
         self._tallies: dict[Statistics, Tally] = {}
 
-    def add(self, each: Statistics, calls: int = 1) -> None:
-        """Count calls that add ``each``."""
+    def tally(self, each: Statistics) -> Tally:
+        """The counter of calls that add ``each``."""
         tally = self._tallies.get(each)
-        if tally is None:
-            tally = self._tallies.setdefault(each, Tally(each))
-        tally.calls += calls
-
-    def keep(self, tally: Tally) -> None:
-        """Add the calls that were counted separately."""
-        self.add(tally.each, tally.calls)
+        return tally if tally is not None else self._tallies.setdefault(each, Tally(each))
 
     def total(self) -> Statistics:
         """Their total."""

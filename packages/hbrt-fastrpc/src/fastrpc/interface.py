@@ -13,6 +13,7 @@ from arm_client.cabi.arguments import short_repr
 from fastrpc.runtime import Span, runtime
 from fastrpc.wire import marshal, uri
 from fastrpc.wire.aee import Aee, AeeError
+from hbrt.borders.addresses import address_of
 from hbrt.borders.interrupts import let_out
 from hbrt.findings.text import counted
 
@@ -299,7 +300,7 @@ def _said(param: marshal.Param) -> str:
 def _span(array: NDArray[Any]) -> Span:
     if is_on_board(array):
         return 0, array.nbytes, array.phy_addr
-    return array.__array_interface__["data"][0], array.nbytes, 0
+    return address_of(array), array.nbytes, 0
 
 
 def _result(told: Any, answered: Iterator[Any]) -> Any:

@@ -75,9 +75,8 @@ class FastrpcMemory:
     def __init__(self, session: Session) -> None:
         self._blocks = session.blocks
         self._can_import = session.link.can_import
-        self.generation = 0  # grows when a range is no longer registered
-        self.changes = 0  # grows then, and when a range is registered
-        self.on_removed: Callable[[], None] = lambda: None  # called then
+        # Called when messages that were sent before may have wrong addresses.
+        self.on_changed: Callable[[], None] = lambda: None
         self._starts: list[int] = []
         self._regions: dict[int, Region] = {}
         self._fds: dict[int, int] = {}  # memory from ``alloc``, by address
@@ -122,20 +121,14 @@ class FastrpcMemory:
                 Aee.AEE_EALREADY,
                 f"The {region.size_bytes} bytes at {region.start:#x} overlap memory that is already registered.",
             )
-        self.changes += 1
         self._regions[region.start] = region
         insort(self._starts, region.start)
+        self.on_changed()  # what was copied is shared from now on
 
     def _remove(self, region: Region) -> None:
         self._starts.remove(region.start)
         del self._regions[region.start]
-        self._discard_messages()
-
-    def _discard_messages(self) -> None:
-        """Messages to resend refer to memory that is gone, or have no descriptor table."""
-        self.generation += 1
-        self.changes += 1
-        self.on_removed()
+        self.on_changed()
 
     # -- rpcmem
 
@@ -325,7 +318,7 @@ class FastrpcMemory:
                 self._table = self._blocks.alloc(TABLE_BYTES, is_cached=False, is_zeroed=True)
             except StatusError as error:
                 raise AeeError(Aee.AEE_ENOMEMORY, error.text) from None
-            self._discard_messages()
+            self.on_changed()
         rows = _rows(self._table)
         for at in range(TABLE_ROWS):
             if not DESCRIPTOR.unpack_from(rows, at * DESCRIPTOR.size)[1]:
@@ -344,7 +337,7 @@ class FastrpcMemory:
                 DESCRIPTOR.pack_into(rows, at * DESCRIPTOR.size, 0, 0, 0, 0)
         if not self._mapped:
             table, self._table = self._table, None
-            self._discard_messages()
+            self.on_changed()
             self._release(table)
 
     def mapped(self, fd: int) -> Mapped | None:

@@ -12,10 +12,9 @@ from arm_client.session.process import process
 from arm_client.session.session import Session, attached
 from fastrpc.counting import Counts, Statistics, added
 from fastrpc.domains import Domains, Opened
-from fastrpc.invocations import again
 from fastrpc.invocations.errors import error_of
-from fastrpc.invocations.messages import Back, Made, Messages, Span
-from fastrpc.invocations.ready import Ready, ReadyInvocations
+from fastrpc.invocations.kept import Kept, KeptMessages, fill, key_of
+from fastrpc.invocations.messages import Back, Made, Messages, Span, spans_of
 from fastrpc.memory import FastrpcMemory
 from fastrpc.wire import message, scalars, uri
 from fastrpc.wire.aee import Aee, AeeError
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from arm_client.arrays import Buffer
 
-__all__ = ["FastrpcRuntime", "Made", "Opened", "Ready", "Span", "runtime"]
+__all__ = ["FastrpcRuntime", "Made", "Opened", "Span", "runtime"]
 
 _MAX_HANDLES: Final = 1 << 20
 
@@ -43,9 +42,9 @@ class FastrpcRuntime:
         self.memory = FastrpcMemory(session)
         self.domains = Domains(session)
         self._counts = Counts()
-        self.ready = ReadyInvocations(self.memory, self._counts)
         self._messages = Messages(session, self.memory)
-        self._kept = again.KeptMessages(self.memory)
+        self._kept = KeptMessages(self._messages.release)
+        self.memory.on_changed = self._kept.forget
         self._tasks = session.tasks
         self._handles: dict[int, Opened] = {}
         self.paths: dict[bytes, bytes] = {}  # set by DSPRPC_SET_PATH
@@ -111,8 +110,7 @@ class FastrpcRuntime:
         with self._lock:
             self._handles.pop(handle, None)
             self.domains.of(opened.domain).handles.discard(handle)
-            self.ready.discard_of(opened)
-            self._drop(opened)
+            self._kept.forget(opened)
             is_last = not self._handles
             is_last_of_domain = not self.domains.of(opened.domain).handles
         try:
@@ -169,82 +167,60 @@ class FastrpcRuntime:
 
     # -- invocations
 
-    def invoke_same(self, handle: int, word: int, raw: bytes) -> bool:
-        """Resend an invocation whose arguments, all shared, were sent before; returns False if they were not.
-
-        Args:
-            handle: The handle.
-            word: The scalar word.
-            raw: The bytes of the array of arguments.
-
-        Raises:
-            AeeError: as ``invoke``.
-        """
-        ready = self.ready.find(handle, word, raw)
-        if ready is None:
-            return False
-        if ready.clean:
-            self._messages.flush(ready.clean, HB_SYS_MEM_CACHE_CLEAN)
-        self._finish(self._tasks.submit(*ready.task), ready.opened, ready)
-        ready.tally.calls += 1
-        if ready.invalidate:
-            self._messages.flush(ready.invalidate, HB_SYS_MEM_CACHE_INVALIDATE)
-        return True
-
-    def invoke(self, handle: int, word: int, spans: Sequence[Span], same: bytes | None = None) -> None:
+    def invoke(self, handle: int, word: int, given: bytes | Sequence[Span]) -> Kept | None:
         """Run a method on the DSP.
 
         Args:
             handle: From ``open``.
             word: The scalar word.
-            spans: One item per buffer, inputs first.
-            same: As ``raw`` of ``invoke_same``: remember the message if nothing is copied.
+            given: One item per buffer, inputs first; or the bytes of the array of arguments.
+
+        Returns:
+            The message, if the same call may send it again unchanged.
 
         Raises:
             AeeError: the call failed; its code is what the vendor's call returns.
         """
-        key = again.key_of(handle, word, spans)
+        key = key_of(handle, word, given)
+        spans = None if isinstance(given, bytes) else given
         kept = self._kept.take(key)
-        if kept is not None and self._can_resend(kept):
-            opened, made = kept.opened, kept.made
-            inputs = word >> 16 & 0xFF
-            again.fill(made, spans, inputs)
-            back = again.back_of(made, spans, inputs)
+        is_new = kept is None or bool(kept.opened.ended) or (bool(kept.made.copies) and not self._may_write())
+        if kept is None or is_new:
+            changes = self._kept.changes
+            opened, made = self.prepare(handle, word, spans_of(word, given) if isinstance(given, bytes) else given)
+            kept, back = Kept(made, opened, changes, self._counts.tally(made.each), [], []), made.back
         else:
-            if kept is not None:
-                self._messages.release(kept.made.buffer)
-            opened, made = self.prepare(handle, word, spans)
-            back = made.back
+            opened, made = kept.opened, kept.made
+            back = fill(made, spans, word >> 16 & 0xFF)
         try:
             if made.clean:
                 self._messages.flush(made.clean, HB_SYS_MEM_CACHE_CLEAN)
             self._messages.begin(made)
-            self._finish(self._submit(made.task), opened, made)
+            self._finish(self._submit(made.task), opened, kept)
         except AeeError:
             self._messages.end(made, opened)
-            self._release(made.buffer)
+            if is_new or made.copies:
+                self._release(made.buffer)
             raise
         self._messages.end(made, opened)
-        self.settle(made, back)
-        if same is not None and not made.each.copied_buffers and not made.watched:
-            self.ready.remember((handle, word, same), made, opened)
-        elif self._messages.is_plain and opened is self._handles.get(handle):
-            for old in self._kept.keep(key, made, opened):
-                self._release(old.buffer)
-        else:
-            self._release(made.buffer)
+        self._settle(made, back)
+        kept.tally.calls += 1
+        if is_new or made.copies:
+            may_keep = self._messages.is_plain if made.copies else not made.watched
+            if not may_keep or not self._kept.keep(key, kept):
+                self._release(made.buffer)
+                return None
+        return None if made.copies else kept
 
-    def _can_resend(self, kept: again.Kept) -> bool:
+    def _may_write(self) -> bool:
+        """Whether this process may write into a message that was sent before."""
         if not mark[0]:
             notice()  # a fork's child must not write into a message of its parent
-        if self.session.link.fault or not self._messages.is_plain:
-            return False
-        return self._kept.is_current(kept, self.domains.of(kept.opened.domain).priority)
+        return not self.session.link.fault
 
-    def _drop(self, opened: Opened | None = None) -> None:
-        """Release the messages that are kept, or those of one object."""
-        for made in self._kept.dropped(opened):
-            self._messages.release(made.buffer)
+    def forget_messages(self) -> None:
+        """Write the messages of later calls anew, since their tasks change."""
+        self._kept.forget()
 
     def prepare(self, handle: int, word: int, spans: Sequence[Span]) -> tuple[Opened, Made]:
         """Write the message of an invocation. Raises as ``invoke``."""
@@ -297,11 +273,12 @@ class FastrpcRuntime:
         finally:
             self._messages.end(made, opened)
             self._release(made.buffer)
-        self.settle(made, made.back)
+        self._settle(made, made.back)
+        self._counts.tally(made.each).calls += 1
         return 0
 
-    def settle(self, made: Made, back: list[Back]) -> None:
-        """After a successful invocation: copy outputs back, and count."""
+    def _settle(self, made: Made, back: list[Back]) -> None:
+        """After a successful invocation: copy outputs back."""
         for target, start, size_bytes in back:
             if isinstance(target, bytearray):
                 target[:] = made.buffer.view()[start : start + size_bytes]
@@ -309,7 +286,6 @@ class FastrpcRuntime:
                 ctypes.memmove(target, made.buffer.address + start, size_bytes)
         if made.invalidate:
             self._messages.flush(made.invalidate, HB_SYS_MEM_CACHE_INVALIDATE)
-        self._counts.add(made.each)
 
     def finish(self, task: int, opened: Opened) -> None:
         """Wait for a task of an invocation, and raise the same errors as ``invoke`` if it failed."""
@@ -317,7 +293,7 @@ class FastrpcRuntime:
 
     def statistics(self) -> Statistics:
         """The counts."""
-        return added(self._counts.total(), self.ready.statistics())
+        return added(self._counts.total(), self._kept.sent_by_c())
 
     # -- tasks
 
@@ -352,8 +328,7 @@ class FastrpcRuntime:
 
     def _free_messages(self) -> None:
         """Called when the last handle is closed."""
-        self.ready.discard_all()
-        self._drop()
+        self._kept.forget()
         self._messages.free()
 
 

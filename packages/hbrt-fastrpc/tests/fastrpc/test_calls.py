@@ -293,9 +293,9 @@ def test_the_newest_small_messages_are_kept(dsp_board: Board) -> None:
     w, y = np.ones(7, np.uint8), np.zeros(3, np.uint8)
     with Calc() as calc:
         kept: Any = runtime()._kept._kept
-        for count in (*range(1, 40), 1 << 17):
+        for count in (*range(1, 90), 1 << 17):
             calc.call(plain.FORWARD, np.ones(count, np.uint8), w, y, 1, 3)
-        assert [key[3][1] for key in kept] == [*range(24, 40)]
+        assert [key[3][1] for key in kept] == [*range(26, 90)]
 
 
 def test_asynchronous_invocations(dsp_board: Board) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from arm_client.cabi.last_error import note
-from fastrpc.calls import spans_of
 from fastrpc.runtime import runtime
 from fastrpc.wire import scalars
 from fastrpc.wire.aee import AeeError
@@ -16,7 +15,7 @@ from fastrpc.wire.types import remote_arg
 from hbrt.ddr.fence import Fence
 
 if TYPE_CHECKING:
-    from fastrpc.runtime import Ready
+    from fastrpc.invocations.kept import Kept
 
 _PLACES, _MAX_ARGUMENTS = 64, 16
 
@@ -48,38 +47,38 @@ class Lent:
     def __init__(self, address: int, place_of: Callable[[int, int, int], int]) -> None:
         self._places = (_Prepared * _PLACES).from_address(address)
         self._place_of = place_of
-        self._ready: dict[int, Ready] = {}
+        self._kept: dict[int, Kept] = {}
         self._fence = Fence()
-        self._leaving: list[tuple[_Prepared, Ready]] = []  # taken back, and possibly in use
+        self._leaving: list[tuple[_Prepared, Kept]] = []  # taken back, and possibly in use
 
-    def lend(self, handle: int, word: int, first: int, ready: Ready) -> None:
+    def lend(self, handle: int, word: int, first: int, kept: Kept) -> None:
         """Let the library send by itself the invocation whose first argument is at this address."""
         number = self._place_of(handle, word, first)
-        if self._ready.get(number) is ready:
+        if self._kept.get(number) is kept:
             return
         place = self._places[number]
         self._take_back(number)
-        cmd, priority, mask, _, phy_addr, size, *_ = ready.task
+        cmd, priority, mask, _, phy_addr, size, *_ = kept.made.task
         place.version += 1
         place.handle, place.word, place.calls = handle, word, 0
         place.cmd, place.priority, place.core_mask, place.phy_addr, place.size = cmd, priority, mask, phy_addr, size
         ctypes.memmove(place.arguments, first, scalars.count(word) * ctypes.sizeof(remote_arg))
         place.version += 1
-        self._ready[number] = ready
-        ready.sent_by_c.append(lambda: place.calls)
-        ready.on_forgotten.append(lambda: self._take_back(number))
+        self._kept[number] = kept
+        kept.sent_by_c.append(lambda: place.calls)
+        kept.on_forgotten.append(lambda: self._take_back(number))
 
     def _take_back(self, number: int) -> None:
-        ready = self._ready.pop(number, None)
-        if ready is None:
+        kept = self._kept.pop(number, None)
+        if kept is None:
             return
         place = self._places[number]
         place.version += 1 + place.version % 2  # even again, and for no invocation
         place.handle = 0
-        ready.sent_by_c.clear()
-        ready.tally.calls += place.calls
+        kept.sent_by_c.clear()
+        kept.tally.calls += place.calls
         self._fence.full()  # before the users are read: one that comes later sees that the slot has no invocation
-        self._leaving = [one for one in (*self._leaving, (place, ready)) if one[0].users]
+        self._leaving = [one for one in (*self._leaving, (place, kept)) if one[0].users]
 
 
 def invoking(address: int, place_of: Callable[[int, int, int], int]) -> Callable[[int, int, int], int]:
@@ -95,14 +94,11 @@ def invoking(address: int, place_of: Callable[[int, int, int], int]) -> Callable
         count = scalars.count(word)
         raw = ctypes.string_at(pra, count * ARGUMENT.size) if pra else b""
         try:
-            here = runtime()
-            if not here.invoke_same(handle, word, raw):
-                here.invoke(handle, word, spans_of(word, raw), raw)
-            ready = here.ready.find(handle, word, raw) if 0 < count <= _MAX_ARGUMENTS else None
+            kept = runtime().invoke(handle, word, raw)
         except AeeError as error:
             return note(error.code, error.sentence)
-        if ready is not None and not ready.clean and not ready.invalidate:
-            lent.lend(handle, word, pra, ready)
+        if kept is not None and 0 < count <= _MAX_ARGUMENTS and not kept.made.clean and not kept.made.invalidate:
+            lent.lend(handle, word, pra, kept)
         return 0
 
     return invoke

@@ -427,33 +427,33 @@ def _unpack(method: marshal.Method, word: int, arguments: Arguments) -> tuple[li
         next(values)
     made: list[Any] = []
     filled = _Filled({}, {})
-    for one in method.params:
-        if one.form == marshal.VALUE:
-            made += [next(values)] if one.is_in else []
-        elif one.form == marshal.HANDLE:
+    for one, form, is_in, is_out in method.steps:
+        if form == marshal.VALUE:
+            made += [next(values)] if is_in else []
+        elif form == marshal.HANDLE:
             made.append(HANDLE.unpack(next(handles))[0])
-        elif one.form == marshal.PARTS:
+        elif form == marshal.PARTS:
             filled.parts[one.name] = value, _ = parts.value(one, next(values))
             made.append(value)
         else:
-            made += _of_buffers(one, next(values), inputs, outputs, filled.texts)
+            length, came, back = next(values), next(inputs) if is_in else None, next(outputs) if is_out else None
+            if form == marshal.SEQUENCE:
+                made.append(elements(one, length, came, back))
+            else:
+                made += _text(one, length, came, back, filled.texts)
     if method.has_parts and (left := len(list(inputs)) + len(list(outputs))):
         raise AeeError(Aee.AEE_EBADPARM, f"The call has {left} more buffers than its sequences and texts.")
     return made, out, filled
 
 
-def _of_buffers(
+def _text(
     one: marshal.Param,
     length: int,
-    inputs: Iterator[memoryview],
-    outputs: Iterator[memoryview],
+    came: memoryview | None,
+    back: memoryview | None,
     texts: dict[str, memoryview],
-) -> list[Any]:
-    """What a method gets for a sequence or a string; nothing for a ``rout`` string, whose buffer is kept for later."""
-    came = next(inputs) if one.is_in else None
-    back = next(outputs) if one.is_out else None
-    if one.form == marshal.SEQUENCE:
-        return [elements(one, length, came, back)]
+) -> list[str]:
+    """What a method gets for a string; nothing for a ``rout`` string, whose buffer is kept for later."""
     if came is not None:
         return [marshal.text(one, came, length)]
     if back is not None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
+from itertools import repeat
+from struct import unpack_from
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from arm_client.arrays import Buffer
 from arm_client.errors import HbrtError
 from fastrpc.counting import Statistics
-from fastrpc.wire import message
+from fastrpc.wire import message, scalars
 from fastrpc.wire.aee import Aee, AeeError
 from fastrpc.wire.message import ARGUMENT, COPY_ALIGNMENT, FASTRPC_CMD, HEAD
 from fastrpc.wire.scalars import LONG_METHOD
@@ -38,6 +40,24 @@ Copy: TypeAlias = "tuple[int, int, int, tuple[int, int, int] | bytes | bytearray
 """A copied argument: its number, offset in the message, bytes, and where it is."""
 
 _MIN_BUFFER: Final = 4096
+
+
+def spans_of(word: int, raw: bytes) -> list[Span]:
+    """The buffers of an array of arguments, and the values of its handles.
+
+    Raises:
+        AeeError: AEE_EBADPARM: there are fewer than in the scalar word.
+    """
+    given = scalars.split(word)
+    count = given.total
+    if count * ARGUMENT.size > len(raw):
+        raise AeeError(
+            Aee.AEE_EBADPARM,
+            f"The scalar word {word:#010x} specifies {count} arguments, got {len(raw) // ARGUMENT.size}.",
+        )
+    numbers = unpack_from(f"<{2 * count}Q", raw)
+    end = 2 * given.buffers
+    return [*zip(numbers[0:end:2], numbers[1:end:2], repeat(0)), *numbers[end::2]]
 
 
 class Made(NamedTuple):

@@ -10,6 +10,7 @@
 #include "HAP_farf.h"
 #include "HAP_mem.h"
 #include "HAP_perf.h"
+#include "HAP_pls.h"
 #include "HAP_power.h"
 #include "HAP_vtcm_mgr.h"
 #include "hexagon_sim_timer.h"
@@ -269,6 +270,25 @@ static int standard(int32_t *line) {
   return 1;
 }
 
+static int made(void *ctx, void *data) { return *(int *)data = *(int *)ctx, *(int *)ctx < 0 ? AEE_EFAILED : 0; }
+static void destroyed(void *data) { (void)data; }
+
+/* Twice, by two calls of the method: the second one finds the value of the first. */
+static int values_of_the_process(int32_t *line) {
+  int first = 5;
+  int bad = -1;
+  void *one = NULL, *other = NULL;
+  MUST(HAP_pls_add_lookup((uintptr_t)made, 1, sizeof first, made, &first, destroyed, &one) == 0 && *(int *)one == 5);
+  first = 6;
+  MUST(HAP_pls_add_lookup((uintptr_t)made, 1, sizeof first, made, &first, destroyed, &other) == 0 && one == other);
+  MUST(HAP_pls_lookup((uintptr_t)made, 1, &other) == 0 && one == other && *(int *)one == 5);
+  MUST(HAP_pls_add((uintptr_t)made, 1, sizeof first, made, &first, destroyed, &other) == AEE_EALREADY);
+  MUST(HAP_pls_add((uintptr_t)made, 2, sizeof bad, made, &bad, destroyed, &other) == AEE_EFAILED);
+  MUST(HAP_pls_lookup((uintptr_t)made, 2, &other) == AEE_ENOSUCH);
+  MUST(HAP_pls_add((uintptr_t)made, 3, -1, NULL, NULL, NULL, &other) == AEE_ENOMEMORY);
+  return 1;
+}
+
 static int process(int32_t *line) {
   qurt_sysenv_app_heap_t heap;
   qurt_sysenv_procname_t name;
@@ -296,7 +316,7 @@ int kernel_check(remote_handle64 h, int32_t *line) {
   *line = 0;
   MUST(strchr(found, '?') == text + 40);
   if (!threads(line) || !vector_memory(line) || !workers(line) || !standard(line) || !cache(line)) return 0;
-  if (!values_of_threads(line) || !atomics(line) || !process(line)) return 0;
+  if (!values_of_threads(line) || !atomics(line) || !process(line) || !values_of_the_process(line)) return 0;
   MUST(HAP_user_etm_enable() == AEE_EUNSUPPORTED && qurt_pmu_get(QURT_PMUCNT0) == 0);
   const uint64_t begin = HAP_perf_get_time_us(), cycles = HAP_perf_get_pcycles(), ticks = HAP_perf_get_qtimer_count();
   MUST(qurt_hvx_reserve(5) == QURT_HVX_RESERVE_NOT_SUPPORTED && qurt_hvx_cancel_reserve() == QURT_HVX_RESERVE_CANCEL_ERR);

@@ -1,0 +1,118 @@
+"""Messages that are sent again: for a call with the same handle, scalar word, addresses and sizes as an earlier one."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from fastrpc.counting import Statistics, Tally, added
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from arm_client.arrays import Buffer
+    from fastrpc.domains import Opened
+    from fastrpc.invocations.messages import Back, Made, Span
+
+Key: TypeAlias = "tuple[object, ...]"
+_MAX_KEPT: Final = 64  # as many as the library has slots
+_MAX_KEPT_BYTES: Final = 1 << 16  # of one: the copy of a larger one takes most of its call's time
+
+
+def key_of(handle: int, word: int, given: bytes | Sequence[Span]) -> Key:
+    """What must be equal for a message to be sent again: all of an argument array; for bytes to copy, their number."""
+    if isinstance(given, bytes):
+        return handle, word, given
+    return (
+        handle,
+        word,
+        *[one if isinstance(one, tuple) else (one,) if isinstance(one, int) else len(one) for one in given],
+    )
+
+
+class Kept(NamedTuple):
+    """A message and its calls.
+
+    Attributes:
+        made: The message.
+        opened: The object that it calls.
+        changes: ``KeptMessages.changes`` before it was written.
+        tally: Its calls, and those of others that add the same.
+        on_forgotten: Called when it must not be sent anymore.
+        sent_by_c: How often the library has sent it, besides the tally.
+    """
+
+    made: Made
+    opened: Opened
+    changes: int
+    tally: Tally
+    on_forgotten: list[Callable[[], None]]
+    sent_by_c: list[Callable[[], int]]
+
+
+class KeptMessages:
+    """The messages of one attachment.
+
+    One with copies belongs to its caller alone while it is sent. One without any is sent unchanged, by several threads
+    at once, and by the library.
+
+    Args:
+        release: Takes the buffer of a message that nobody sends.
+    """
+
+    def __init__(self, release: Callable[[Buffer], None]) -> None:
+        self._release = release
+        self._kept: dict[Key, Kept] = {}
+        self.changes = 0  # grows when messages become invalid, even those that are being sent
+
+    def take(self, key: Key) -> Kept | None:
+        """A message to send; the caller gives one with copies back after the call."""
+        kept = self._kept.get(key)
+        return self._kept.pop(key, None) if kept is not None and kept.made.copies else kept
+
+    def keep(self, key: Key, kept: Kept) -> bool:
+        """Keep a message whose call has ended, unless it is large or invalid by now; returns whether it is kept."""
+        if kept.made.buffer.size_bytes > _MAX_KEPT_BYTES or self._kept.setdefault(key, kept) is not kept:
+            return False
+        if kept.changes != self.changes:
+            return self._kept.pop(key, None) is None
+        while len(self._kept) > _MAX_KEPT:
+            self._forget(next(iter([*self._kept])))
+        return True
+
+    def forget(self, opened: Opened | None = None) -> None:
+        """Forget all messages, or those of one object."""
+        self.changes += 1
+        for key, one in [*self._kept.items()]:
+            if opened is None or one.opened is opened:
+                self._forget(key)
+
+    def _forget(self, key: Key) -> None:
+        kept = self._kept.pop(key, None)
+        if kept is None:
+            return  # another thread was first
+        for call in kept.on_forgotten:
+            call()
+        if kept.made.copies:  # otherwise another thread may be sending it: the buffer is freed when that has ended
+            self._release(kept.made.buffer)
+
+    def sent_by_c(self) -> Statistics:
+        """The totals of the library's calls that are not in a tally yet."""
+        total = Statistics()
+        for one in [*self._kept.values()]:
+            total = added(total, Tally(one.made.each).total(sum(count() for count in one.sent_by_c)))
+        return total
+
+
+def fill(made: Made, spans: Sequence[Span] | None, inputs: int) -> list[Back]:
+    """Copy the inputs of a call into a message, from its own places if None; returns the outputs to copy back."""
+    address = made.buffer.address
+    back: list[Back] = []
+    for at, start, size_bytes, own in made.copies:
+        span = own if spans is None else spans[at]
+        place = span[0] if isinstance(span, tuple) else span
+        if at >= inputs:
+            back.append((place, start, size_bytes))
+        else:
+            ctypes.memmove(address + start, bytes(place) if isinstance(place, bytearray) else place, size_bytes)
+    return back
