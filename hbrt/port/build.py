@@ -22,6 +22,7 @@ from hbrt.port.scan import Found, Unit
 _HEXAGON_VERSION = 73  # what current programs ask for; older code is in it
 _HEXAGON_HEADER = re.compile(r"(?:.*/)?(?:HAP_|qurt|hexagon_|hvx|hmx_|worker_pool|qprintf|q6sim|sim_).*\.h$")
 _HEXAGON_TEXT = re.compile(r"\bHVX_Vector|\bQ6_\w+_")
+_OF_THIS_MACHINE = ("-I/usr/", "-idirafter/usr/")
 _ASSEMBLY = re.compile(r"\b(?:__)?asm(?:__)?\b")
 _IDL = [sys.executable, "-m", "hbrt", "idl"]
 
@@ -67,7 +68,7 @@ def _interface(root: Path, path: str, folder: Path, also: list[str]) -> str:
 def _unit(root: Path, unit: Unit, generated: list[str], *, has_hexagon: bool) -> str:
     """Compile a unit for the side that it seems to belong to, else for another; the first error of the first."""
     texts = [(root / path).read_text(encoding="utf-8", errors="replace") for path in unit.searched.files]
-    names = unit.searched.others
+    names = {*unit.searched.others, *unit.searched.files[1:]}
     if unit.path.endswith((".s", ".S")):
         sides = ["hexagon"]
     elif any(_HEXAGON_HEADER.match(name) for name in names) or any(map(_HEXAGON_TEXT.search, texts)):
@@ -79,7 +80,7 @@ def _unit(root: Path, unit: Unit, generated: list[str], *, has_hexagon: bool) ->
     if not _has_hexagon():
         sides = ["image" if side == "hexagon" else side for side in sides]
     is_checked = not any(map(_ASSEMBLY.search, texts))
-    arguments = [*_options(unit), *_folders(unit), *(f"-I{one}" for one in generated), *_packages(names)]
+    arguments = [*_options(unit), *_folders(unit), *(f"-I{one}" for one in generated), *_packages(unit.searched.others)]
     why = ""
     for side in sides:
         reason = _run(root, _line(side, arguments, unit.path, is_checked=is_checked))
@@ -99,11 +100,17 @@ def _options(unit: Unit) -> list[str]:
 def _folders(unit: Unit) -> list[str]:
     """The tree's folders to search: those that the build files name in their order, then the nearest first.
 
-    A folder with a header of a system header's name is searched behind the system's, which want their own.
+    Unless a build file names it, a folder with a header of a name that the system or a vendor has is searched behind
+    theirs.
     """
-    listed = [folder for given in unit.given for folder in given.folders if folder in unit.searched.folders]
+    listed = [
+        folder
+        for given in unit.given
+        for folder in given.folders
+        if folder in unit.searched.folders or folder.startswith("/")
+    ]
     folders = dict.fromkeys([*listed, *nearest_first(unit.searched.folders, unit.path)])
-    late = {folder for folder in folders if folder in unit.searched.late}
+    late = unit.searched.late - set(listed)
     return [
         *(f"-I{one}" for one in folders if one not in late),
         *(f"-idirafter{one}" for one in folders if one in late),
@@ -124,6 +131,7 @@ def _line(side: str, arguments: list[str], source: str, *, is_checked: bool = Fa
         source,
     ]
     if side == "hexagon":
+        given = [one for one in given if not one.startswith(_OF_THIS_MACHINE)]
         is_assembly = source.endswith((".s", ".S"))
         compiler = hexagon_assembler(_HEXAGON_VERSION) if is_assembly else hexagon_compiler([source], _HEXAGON_VERSION)
         flags = Flags(*hexagon_flags(_HEXAGON_VERSION))

@@ -38,7 +38,7 @@ class Given:
 
     Attributes:
         macros: Those that it defines without a condition, as NAME or NAME=VALUE; NDEBUG where it sets a release build.
-        folders: Those of its include folders that can be known, from the root of the tree.
+        folders: Those of its include folders that can be known, from the root of the tree, or absolute.
         libraries: What it links.
         standards: The last -std= of C and of C++, by suffix of the language: "" and "++".
     """
@@ -137,13 +137,9 @@ def _libraries(words: list[str]) -> set[str]:
 
 
 def _inside(words: list[str], here: str, variables: dict[str, str]) -> list[str]:
-    """The folders that words name, where their variables are known and they are in the tree."""
+    """The folders that words name, where their variables are known: in the tree, or absolute."""
     known = [word for word in _words([_expanded(" ".join(words), variables)]) if "$" not in word]
-    folders = [
-        normpath(word.removeprefix(_TREE) if word.startswith(_TREE) else f"{here}/{word}")
-        for word in known
-        if word.startswith(_TREE) or not word.startswith("/")
-    ]
+    folders = [normpath(word.removeprefix(_TREE) if word.startswith("/") else f"{here}/{word}") for word in known]
     return list(dict.fromkeys(one for one in folders if not one.startswith("..")))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Iterable
+import sysconfig
+from collections.abc import Callable, Iterable, Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cache
 from os.path import commonpath, normpath
@@ -23,7 +24,7 @@ class Searched:
     Attributes:
         files: The unit and the tree's files that it includes, also through one another.
         folders: The tree's folders to search for them.
-        late: Those of them that have a header of a system header's name, which the system's own headers want.
+        late: Those of them that have a header of a name that the system's own headers want, or the vendors have.
         others: The names that it includes from elsewhere.
         interfaces: The IDL files whose generated header it includes.
     """
@@ -42,7 +43,8 @@ class Headers:
         files: Their paths, from the root.
         read: The text of one.
         listed: The folders that the build files above a unit name, from the root.
-        is_elsewhere: Whether hbrt or the system has a header of this name.
+        vendors: The vendors' headers, which are hbrt's unless a build file names the folder of a copy.
+        is_elsewhere: Whether the system has a header of this name.
         shadowed: Names of headers of the system that its own headers include.
     """
 
@@ -51,6 +53,7 @@ class Headers:
         files: Iterable[str],
         read: Callable[[str], str],
         listed: Callable[[str], list[str]],
+        vendors: AbstractSet[str],
         is_elsewhere: Callable[[str], bool],
         shadowed: frozenset[str],
     ) -> None:
@@ -63,8 +66,12 @@ class Headers:
             if file.endswith(".idl"):
                 for end in (".h", "_stub.c", "_skel.c"):  # which hbrt idl generates
                     self._named.setdefault(f"{file.rpartition('/')[2][:-4]}{end}", []).append(file)
-        self._read, self._listed, self._is_elsewhere = read, listed, is_elsewhere
-        self._late = {folder_of(file) for name in shadowed for file in self._named.get(name, ())}
+        self._read, self._listed, self._vendors, self._is_elsewhere = read, listed, vendors, is_elsewhere
+        self._late = {
+            folder_of(file)
+            for name in shadowed | {name.rpartition("/")[2] for name in vendors}
+            for file in self._named.get(name, ())
+        }
         self._known: dict[str, list[tuple[str, str]]] = {}
         self._found: dict[tuple[str, str], tuple[str, str]] = {}
 
@@ -119,6 +126,8 @@ class Headers:
         candidates = self._candidates(name)
         if not candidates:
             return "", ""
+        if name in self._vendors:
+            return "", ""
         near = [file for file in candidates if commonpath([file, unit])]
         if not near and self._is_elsewhere(name):
             return "", ""
@@ -163,6 +172,8 @@ def _above(file: str) -> list[str]:
 @cache
 def package_flags(name: str) -> tuple[str, ...]:
     """The flags for a header that a library keeps in a folder of its own, such as opencv4; () without one."""
+    if name == "Python.h" or name.startswith(("pybind11/", "nanobind/")):
+        return (f"-I{sysconfig.get_paths()['include']}",)
     folders = {Path(str(path)[: -len(name)]) for path in _USR.glob(f"include/*/{name}")}
     folders |= {Path(str(path)[: -len(name)]) for path in _USR.glob(f"include/*-linux-gnu/*/{name}")}
     if "/" not in name:  # the folder then has the library's name

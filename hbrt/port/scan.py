@@ -97,10 +97,12 @@ def scan(root: Path, parts: tuple[str, ...] = ()) -> Found:
     builds = read_build_files({path: read(path) for path in files if path.rpartition("/")[2] in NAMES})
     given = cache(lambda folder: tuple(above(builds, f"{folder}/any")))
     vendors, systems = _headers_of([*_vendor_folders(), include_dir("")]) | _of_hexagon(), _system_folders()
-    is_here = cache(lambda name: name in vendors or _is_in(name, systems))
-    headers = Headers(
-        files, read, lambda unit: [one for each in given(folder_of(unit)) for one in each.folders], is_here, _shadowed()
-    )
+    is_of_system = cache(lambda name: _is_in(name, systems))
+
+    def listed(unit: str) -> list[str]:
+        return [one for each in given(folder_of(unit)) for one in each.folders]
+
+    headers = Headers(files, read, listed, vendors, is_of_system, _shadowed())
     sources = [path for path in files if _is_source(path, read) and _is_part(path, parts)]
     _check_parts(parts, sources, root)
     units = [Unit(path, headers.of(path), given(folder_of(path))) for path in sources]
@@ -114,7 +116,9 @@ def scan(root: Path, parts: tuple[str, ...] = ()) -> Found:
     others = {name for unit in found.units for name in unit.searched.others}
     included = {name for path in texts for _, name in headers.includes(path)}
     found.vendor_headers = sorted(included & ours)
-    found.headers = sorted(name for name in others if not is_here(name) and not package_flags(name))
+    found.headers = sorted(
+        name for name in others if name not in vendors and not is_of_system(name) and not package_flags(name)
+    )
     libraries = {name for one in builds.values() for name in one.libraries}
     found.libraries = sorted(name for name in libraries if not _has_library(name))
     _python(found, root, [root / path for path in files if path.endswith(".py")])

@@ -220,7 +220,7 @@ def test_build_files_give_folders_macros_and_standards() -> None:
     make = "INC = src\nCFLAGS += -I$(INC)/a -I../up -std=c99 -DONE\nifdef X\nCFLAGS += -DTWO\nendif\n"
     read = read_build_files({"CMakeLists.txt": root, "sub/CMakeLists.txt": below, "sub/Makefile": make})
     assert [one.folders for one in above(read, "sub/src/main.cc")] == [
-        ["inc", "lib/one", "two"],
+        ["inc", "lib/one", "two", "/usr/include"],
         ["sub/src/a", "up"],
         [],
     ]
