@@ -41,21 +41,20 @@ class Library(NamedTuple):
         target: Its file.
         sources: Folders of its C sources, or single ones.
         folders: Where its headers are searched.
-        links: What else it links.
+        flags: What else the compiler gets.
         names: The vendors' names for it that programs link or load, too.
     """
 
     target: Path
     sources: tuple[Path, ...]
     folders: tuple[Path, ...]
-    links: tuple[str, ...]
+    flags: tuple[str, ...]
     names: tuple[str, ...] = ()
 
 
 def of_core() -> list[Library]:
     """The libraries of the core: of ARM programs, and of images."""
     arm, dsp, include = NATIVE / "arm", NATIVE / "dsp", NATIVE / "include"
-    others = tuple(include / one for one in ("fastrpc", "fastrpc/qurt", "fastrpc/stddef", "ucp"))
     names = (
         "libdnn.so",
         "libcnn_intf.so",
@@ -63,41 +62,35 @@ def of_core() -> list[Library]:
         "libhbrt_bernoulli_aarch64.so",
         "libhbucp.so",
         "libhbvp.so",
-        "libadsprpc.so",
-        "libcdsprpc.so",
-        "libsdsprpc.so",
-        "librpcmem.so",
-        "liblog.so",
     )
     mailbox, lib = NATIVE / "mailbox", TARGET / "lib"
     return [
-        Library(lib / "libhbrt.so", (arm, mailbox), (include / "arm", *others), ("-ldl",), names),
-        Library(lib / "libhbrt_dsp.so", (dsp, mailbox), (include / "dsp", *others), ("-ldl",)),
+        Library(lib / "libhbrt.so", (arm, mailbox), (include / "arm", include / "ucp"), ("-DHBRT_CORE", "-ldl"), names),
+        Library(lib / "libhbrt_dsp.so", (dsp, mailbox), (include / "dsp",), ("-ldl",)),
     ]
 
 
 def of_guest(folder: Path) -> list[Library]:
     """The libraries of a distribution: the table ``tool.hbrt`` of its pyproject.toml.
 
-    Each is linked to libhbrt.so and a filter of it: the loader then searches libhbrt.so, whose open() and mmap() know
-    a board's devices, before the C library, also for programs that link the guest's library alone.
+    The folder of its sources is the library's side. One of ``arm`` is linked to libhbrt.so and a filter of it: the
+    loader then searches libhbrt.so, whose open() and mmap() know a board's devices, before the C library, also for
+    programs that link the guest's library alone. One of ``dsp`` is linked to libhbrt_dsp.so.
     """
     declared = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8")).get("tool", {}).get("hbrt")
     if declared is None:
         return []
     native = folder / declared["native"]
     headers = (native / "include", *(one for one in sorted(native.glob("include/**/")) if one.name != "include"))
-    links = (f"-L{TARGET / 'lib'}", "-lhbrt", "-Wl,-F,libhbrt.so", *(f"-Wl,-rpath,{one}" for one in TO_CORE))
-    return [
-        Library(
-            native / "lib" / name,
-            tuple(native / source for source in one["sources"]),
-            (NATIVE / "arm", NATIVE / "include" / "arm", *headers),
-            links,
-            tuple(one.get("names", ())),
-        )
-        for name, one in declared["libraries"].items()
-    ]
+    found = []
+    for name, one in declared["libraries"].items():
+        side = Path(one["sources"][0]).parts[0]
+        of_side = ("-lhbrt", "-Wl,-F,libhbrt.so") if side == "arm" else ("-lhbrt_dsp", "-lm")
+        flags = (f"-L{TARGET / 'lib'}", *of_side, *(f"-Wl,-rpath,{place}" for place in TO_CORE))
+        sources = tuple(native / source for source in one["sources"])
+        folders = (NATIVE / side, NATIVE / "include" / side, *headers)
+        found.append(Library(native / "lib" / name, sources, folders, flags, tuple(one.get("names", ()))))
+    return found
 
 
 class BuildError(Exception):
@@ -161,7 +154,7 @@ def build_library(cc: list[str], library: Library) -> None:
         unfinished = target.with_suffix(f".{os.getpid()}")
         headers = [f"-I{folder}" for folder in library.folders]
         command = [*cc, "-std=gnu11", *FLAGS, *WARNINGS, *headers, "-shared", f"-Wl,-soname,{name}"]
-        subprocess.run([*command, *files, "-o", str(unfinished), *library.links], check=True)
+        subprocess.run([*command, *files, "-o", str(unfinished), *library.flags], check=True)
         unfinished.replace(target)  # processes that have mapped the old one keep it
     for link in target.parent.iterdir():
         if link.is_symlink() and link.name not in library.names and link.readlink() == Path(name):

@@ -142,6 +142,7 @@ FASTRPC = Api(
     behavior="fastrpc.wire.behavior",
     bases={"fastrpc_async_descriptor": "fastrpc.wire.behavior.AsyncDescriptor"},
     typed=frozenset({"function"}),
+    native="packages/hbrt-fastrpc/src/fastrpc/native",
 )
 APIS = (HB, RKNN, FASTRPC)
 

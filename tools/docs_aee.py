@@ -1,12 +1,11 @@
-"""native/include/fastrpc/stddef/AEEStdErr.h, out of the table of fastrpc/wire/aee.py."""
+"""AEEStdErr.h, out of the table of fastrpc/wire/aee.py."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from fastrpc.wire.aee import Aee
+from tools.packages import REPOSITORY
 
-HEADER = Path(__file__).resolve().parent.parent / "native" / "include" / "fastrpc" / "stddef" / "AEEStdErr.h"
+HEADER = REPOSITORY / "packages/hbrt-fastrpc/src/fastrpc/native/include/fastrpc/stddef/AEEStdErr.h"
 
 
 def text() -> str:

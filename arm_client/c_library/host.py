@@ -32,7 +32,7 @@ from hbrt.ddr.faults import instruction
 from hbrt.status import Status, name_of
 from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem
 
-VERSION = 8
+VERSION = 9
 _TYPES = {**vars(hbrt.types), **vars(hbrt.dnn_types)}
 _EXPECTED = frozenset({0, *map(int, (Status.HB_DSP_TIMEOUT, Status.HB_DNN_TIMEOUT, Status.HB_SYS_NOT_SUPPORTED))})
 
@@ -66,8 +66,6 @@ class _Host(ctypes.Structure):
         ("wait_at", ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_int32, ctypes.POINTER(_Shown))),
         ("place_in_program", ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_void_p)),
         ("left", ctypes.CFUNCTYPE(ctypes.c_int32)),
-        ("prepared", ctypes.c_void_p),
-        ("prepared_place", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_void_p)),
         ("answer", ctypes.PYFUNCTYPE(None, ctypes.c_int64)),
     )
 

@@ -1,6 +1,6 @@
 """Types of C functions from their signatures, and calls that receive pointers from C as numbers.
 
-A signature has the result type followed by the parameter types, as in native/arm/calls.h: a name from ctypes or the
+A signature has the result type followed by the parameter types, as in native/arm/entry.h: a name from ctypes or the
 API, with a star for each pointer, or the index of the parameter with the element count, ``rknn_input[1]``.
 """
 

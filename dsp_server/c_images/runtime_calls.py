@@ -127,7 +127,7 @@ class ImageRuntime:
         self.on_begin: Callable[[], None] = lambda: None  # called when it begins to run a task
         self.on_look: Callable[[], None] = lambda: None  # called during a task, after OpEngine.call
         self.engine = OpEngine(self._library)
-        self._offered = self._library.hbrt_fastrpc_offered
+        self._offered_main = _address.in_dll(self._library, "hbrt_dsp_offered_main")
         self._raised = _i32.in_dll(self._library, "hbrt_dsp_raised")
         self._told = (_u64 * 2).in_dll(self._library, "hbrt_dsp_clock")
         self._work = (_u64 * len(NO_WORK)).in_dll(self._library, "hbrt_dsp_work")
@@ -155,8 +155,8 @@ class ImageRuntime:
         self._library.hbrt_dsp_watch(runtime.context.trace_fd, self._command, int(is_sanitized))
 
     def main_of_skeletons(self) -> int | None:
-        """Address of a main() that serves the skeletons that the loaded images offer; None if there are none."""
-        return ctypes.cast(self._library.hbrt_fastrpc_main, _address).value if self._offered() else None
+        """Address of a main() that serves what the loaded images offer, such as skeletons; None if nothing."""
+        return self._offered_main.value
 
     def main(self, function: int, name: str) -> int:
         """Call an image's ``main()``; raise the exception of a runtime call made by it."""

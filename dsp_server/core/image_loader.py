@@ -79,7 +79,7 @@ def load_and_run(snapshot: str, origin: str) -> None:
 
 
 def _of_profile() -> dict[str, str]:
-    """Environment variables for a core's process or a side program, from the profile; native/dsp/hap.c reads them."""
+    """Environment of a core's process or a side program, from the profile; hap.c of hbrt-fastrpc reads it."""
     profile = active()
     clock_mhz = round(profile.number("cores.dsp.clock_mhz"))
     return {"HBRT_DSP_CLOCK_MHZ": str(clock_mhz), "HBRT_DSP_VTCM_BYTES": str(profile.whole("tcm.vtcm_bytes"))}

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _DISTRIBUTION_OF: Final = {"fastrpc": "hbrt-fastrpc", "hbrt_farm": "hbrt-farm", "rknn_api": "hbrt-rknn"}
 _BROUGHT: Final = {
     "rknn": re.compile(r"(?:rknn_\w+|im2d\w*|rga|drmrga|Rga(?:Api|Utils)|RockchipRga)\.h(?:pp)?|lib(?:rknn\w+|rga)"),
+    "fastrpc": re.compile(
+        r"(?:remote|rpcmem|dspqueue|worker_pool|hbrt_skeleton|AEE\w+|HAP_\w+|qurt\w*)\.h|lib(?:[acs]dsprpc|rpcmem|log)"
+    ),
     "rdk": re.compile(r"sp_(?:bpu|codec|display|sys|vio)\.h|libspcdev"),
 }
 """Extra -> the headers and libraries in C that programs have from its guest."""

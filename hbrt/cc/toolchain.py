@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from hbrt.native.files import include_dir, include_folders, library, library_folders
+from hbrt.native.files import guest_libraries, include_dir, include_folders, library, library_folders
 from hbrt.native.image_flags import CPP_SUFFIXES, is_cpp
 
 SOURCES = CPP_SUFFIXES | {".c"}
@@ -58,13 +58,12 @@ def arm_flags() -> Flags:
     """
     library("libhbrt.so")
     folders = library_folders()
-    of_guests = [file for folder in folders[1:] for file in sorted(folder.glob("lib*.so"))]
     return Flags(
         (*(f"-isystem{one}" for one in include_folders()), *_ARM_TYPES),
         (
             *(f"{option}{one}" for one in folders for option in ("-L", "-Wl,-rpath,")),
             "-Wl,--push-state,--as-needed",
-            *(f"-l{file.stem.removeprefix('lib')}" for file in of_guests),
+            *(f"-l{file.stem.removeprefix('lib')}" for file in guest_libraries()),
             "-Wl,--no-as-needed",
             "-lhbrt",
             "-Wl,--pop-state",

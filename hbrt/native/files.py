@@ -10,7 +10,7 @@ from pathlib import Path
 from hbrt.borders import guests
 
 _HERE = Path(__file__).resolve().parent
-_BESIDE_ARM = ("neon", "ucp", "ucp/hobot", "")  # header folders besides ``arm`` and ``fastrpc``
+_BESIDE_ARM = ("neon", "ucp", "ucp/hobot", "")  # header folders besides ``arm``
 
 
 class NotBuiltError(FileNotFoundError):
@@ -37,18 +37,41 @@ def folders_of(side: str) -> list[Path]:
 def include_folders() -> list[Path]:
     """Return the folders with hbrt's headers for compiling an ARM program, in search order."""
     of_guests = [one for folder in _guests("include") for one in with_subfolders(folder)]
-    return [*folders_of("arm"), *folders_of("fastrpc"), *map(include_dir, _BESIDE_ARM), *of_guests]
+    return [*folders_of("arm"), *map(include_dir, _BESIDE_ARM), *of_guests]
+
+
+def image_folders() -> list[Path]:
+    """Return the folders with headers for compiling an image, in search order: the core's, then the guests'."""
+    of_guests = [one for folder in _guests("dsp") for one in with_subfolders(folder.with_name("include"))]
+    return [include_dir("dsp"), *of_guests]
 
 
 def source_dir(name: str) -> Path:
-    """Return a folder of C sources compiled into a Hexagon image: ``dsp``, ``hexagon``, ``mailbox``."""
+    """Return a folder of the core's C sources that a Hexagon image includes headers of: ``dsp``, ``mailbox``."""
     clone = _HERE.parent.parent / "native"
     return (clone if clone.is_dir() else _HERE / "source") / name
+
+
+def hexagon_sources() -> Path:
+    """Return the folder of C sources compiled into a Hexagon image, next to ``dsp``, with more of them.
+
+    Raises:
+        MissingGuestError: the guest that brings them is not installed.
+    """
+    for folder in _guests("hexagon"):
+        return folder
+    raise guests.MissingGuestError("Hexagon code", "fastrpc")
 
 
 def library_folders() -> list[Path]:
     """Return the folders of the libraries that ARM programs link, the core's first."""
     return [_HERE / "lib", *_guests("lib")]
+
+
+def guest_libraries(*, is_image: bool = False) -> list[Path]:
+    """Return the guests' libraries that ARM programs link, or images, whose names end in ``_dsp``."""
+    found = (file for folder in _guests("lib") for file in sorted(folder.glob("lib*.so")))
+    return [file for file in found if file.stem.endswith("_dsp") == is_image]
 
 
 def library(name: str) -> Path:

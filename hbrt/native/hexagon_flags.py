@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from hbrt.native.files import folders_of, include_dir, source_dir
+from hbrt.native.files import hexagon_sources, image_folders, source_dir
 from hbrt.native.image_flags import is_cpp
 
 VERSION: Final = 67
@@ -19,10 +19,6 @@ _QFLOAT_FROM: Final = 68  # floating-point vectors
 # The vendor's options for the version and its units; -mcpu is clang's.
 _VERSION_WORD: Final = re.compile(r"-m(?:cpu=hexagon)?v(\d+)(?:\+.*)?$")
 _UNIT_WORD: Final = re.compile(r"-m(?:hvx|hmx)(?:[-=].*)?$")
-_RUNTIME: Final = {
-    "hexagon": ("runtime.c", "qprintf.c"),
-    "dsp": ("fastrpc.c", "dspqueue.c", "hap.c", "qurt.c", "worker_pool.c"),
-}
 QEMU: Final = "qemu-hexagon"
 MISSING: Final = (
     "Compiling Hexagon code needs ziglang; install the extra: pip install 'hbrt[hexagon]'. The code runs "
@@ -77,8 +73,9 @@ def hexagon_assembler(version: int = VERSION) -> list[str]:
 
 def hexagon_flags(version: int = VERSION) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return flags for the compiler and for the linker, which include the runtime's sources."""
-    sources = [str(source_dir(folder) / name) for folder, names in _RUNTIME.items() for name in names]
-    folders = [*folders_of("fastrpc"), include_dir("dsp")]
+    runtime = hexagon_sources()
+    dsp = runtime.with_name("dsp")
+    sources = [str(file) for folder in (runtime, dsp) for file in sorted(folder.glob("*.c"))]
     # Only for the image's own sources, and only for intrinsics: otherwise the C library's loops become vectors, and
     # its strchr() then finds nothing in strings longer than 64 bytes. zreg: also switches off those since v66.
     units = ["hvx", *(f"hvxv{one}" for one in _VERSIONS if one <= version), "hvx-length128b", "zreg"]
@@ -88,7 +85,7 @@ def hexagon_flags(version: int = VERSION) -> tuple[tuple[str, ...], tuple[str, .
     # In the vendor's C library NULL is 0, which programs assign to numbers.
     warnings = ("-Wno-psabi", "-Wno-error=int-conversion")
     compile_flags = ("-O2", *vectors, "-ffp-contract=off", "-fno-sanitize=all", "-pthread", *warnings)
-    found_by = [f"-iquote{source_dir(one)}" for one in ("dsp", "mailbox")]
+    found_by = [f"-iquote{one}" for one in (dsp, source_dir("dsp"), source_dir("mailbox"))]
     link = ["-static", "-x", "c", *found_by, *sources, "-x", "none", "-lm"]
-    over_libc = f"-I{include_dir('hexagon')}"  # an -isystem folder is searched after the C library's
-    return (*compile_flags, over_libc, *(f"-isystem{one}" for one in folders)), tuple(link)
+    over_libc = f"-I{runtime / 'include'}"  # an -isystem folder is searched after the C library's
+    return (*compile_flags, over_libc, *(f"-isystem{one}" for one in image_folders())), tuple(link)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from hbrt.native.files import folders_of, include_dir, library
+from hbrt.native.files import guest_libraries, image_folders, library
 
 CPP_SUFFIXES: Final = frozenset({".cc", ".cpp", ".cxx", ".C", ".c++", ".hh", ".hpp"})
 
@@ -45,6 +45,8 @@ def image_flags(sources: Sequence[str], *, is_program: bool = False) -> tuple[tu
     path = library("libhbrt_dsp.so")
     casts = _CASTS_IN_CPP if any(map(is_cpp, sources)) else _CASTS_IN_C
     kind = () if is_program else ("-shared",)
-    link = (*kind, *_LINK, str(path), f"-Wl,-rpath,{path.parent}", "-lm")
-    folders = [include_dir("dsp"), *folders_of("fastrpc")]
-    return (*_COMPILE, *casts, *(f"-I{one}" for one in folders)), link
+    of_guests = guest_libraries(is_image=True)
+    found_by = (f"-Wl,-rpath,{one}" for one in dict.fromkeys(file.parent for file in (*of_guests, path)))
+    as_needed = ("-Wl,--push-state,--as-needed", *map(str, of_guests), "-Wl,--pop-state")
+    link = (*kind, *_LINK, *as_needed, str(path), *found_by, "-lm")
+    return (*_COMPILE, *casts, *(f"-I{one}" for one in image_folders())), link

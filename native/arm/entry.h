@@ -5,11 +5,17 @@
 #ifndef HBRT_ARM_ENTRY_H
 #define HBRT_ARM_ENTRY_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define HBRT_EXPORT __attribute__((visibility("default")))
+#ifdef HBRT_CORE /* what libhbrt.so has for other libraries; its own calls of that are direct */
+#define HBRT_SHARED __attribute__((visibility("protected")))
+#else
+#define HBRT_SHARED
+#endif
 
 typedef void (*hbrt_function)(void);
 
@@ -33,13 +39,24 @@ struct hbrt_call {
 };
 
 /** The function behind an entry, or NULL, with a message on standard error; `site` is where the program calls. */
-HBRT_EXPORT hbrt_function hbrt_enter(struct hbrt_call *call, struct hbrt_entry *entry, void *site);
+HBRT_SHARED hbrt_function hbrt_enter(struct hbrt_call *call, struct hbrt_entry *entry, void *site);
 
 /** Undo an hbrt_enter that returned a function. */
-HBRT_EXPORT void hbrt_leave(const struct hbrt_call *call);
+HBRT_SHARED void hbrt_leave(const struct hbrt_call *call);
 
 #define HBRT_FUNCTION(result, name, refusal, parameters, arguments, signature) \
   HBRT_EXPORT result name parameters { HBRT_BY_PYTHON(result, name, refusal, parameters, arguments, signature) }
+/** The same, but FAST_name comes first, which returns whether it is done: then the result is its `code`. */
+#define HBRT_FAST_FUNCTION(result, name, refusal, parameters, arguments, signature)                                       \
+  HBRT_EXPORT result name parameters {                                                                                    \
+    int32_t code = 0;                                                                                                     \
+    int cancel_state; /* as between hbrt_enter and hbrt_leave */                                                          \
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);                                                        \
+    const bool is_done = FAST_##name arguments;                                                                           \
+    pthread_setcancelstate(cancel_state, NULL);                                                                           \
+    if (is_done) return code;                                                                                             \
+    HBRT_BY_PYTHON(result, name, refusal, parameters, arguments, signature)                                               \
+  }
 #define HBRT_BY_PYTHON(result, name, refusal, parameters, arguments, signature)                                           \
   static struct hbrt_entry entry = {#name, signature, 0};                                                                 \
   struct hbrt_call call;                                                                                                  \

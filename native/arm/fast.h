@@ -3,6 +3,7 @@
 #define HBRT_ARM_FAST_H
 
 #include "dsp/hb_dsp.h"
+#include "entry.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -16,9 +17,9 @@ extern _Atomic(struct hbrt_client *) hbrt_lent;
 extern _Atomic bool hbrt_in_python;
 
 /** Each returns true if it is done, and has succeeded. */
-bool hbrt_fast_rpc(hbDSPTask_t *task, const hbSysMem *input, const hbSysMem *output, const hbDSPRpcCtrlParam *control);
-bool hbrt_fast_wait(hbDSPTask_t task, int32_t timeout, void *site);
-bool hbrt_fast_release(hbDSPTask_t task);
+HBRT_SHARED bool hbrt_fast_rpc(hbDSPTask_t *task, const hbSysMem *input, const hbSysMem *output, const hbDSPRpcCtrlParam *control);
+HBRT_SHARED bool hbrt_fast_wait(hbDSPTask_t task, int32_t timeout, void *site);
+HBRT_SHARED bool hbrt_fast_release(hbDSPTask_t task);
 
 /** Milliseconds left of the limit of this thread's latest wait, at least 1; a limit <= 0 is returned as given. */
 int32_t hbrt_left(void);

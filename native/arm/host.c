@@ -8,7 +8,6 @@
 #include "host.h"
 
 #include "fast.h"
-#include "fastrpc.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -26,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LAYOUT_VERSION 8U
+#define LAYOUT_VERSION 9U
 enum { MAX_WAITS = 256, MIN_DESCRIPTORS = 4 }; /* maximum of concurrent waiting threads; more are not shown */
 enum { GIL_LOCKED = 0, GIL_UNLOCKED = 1 };
 
@@ -51,8 +50,6 @@ static struct {
   const char *(*wait_at)(int32_t, struct shown *); /* for Python: like `site`, for the waits from 0 on; NULL after the last */
   const char *(*place_in_program)(char *); /* for Python: like `site`, for the call with a given return address */
   int32_t (*left)(void);         /* for Python: hbrt_left */
-  void *prepared;                /* for Python: hbrt_prepared, and the place of an invocation in it */
-  int32_t (*prepared_place)(remote_handle64, uint32_t, const remote_arg *);
   void (*answer)(int64_t);       /* for Python: the result of this thread's call, a status or the address of a string */
 } host = {.version = LAYOUT_VERSION};
 
@@ -418,7 +415,6 @@ static void after_fork_in_parent(void) { after_fork(python.after_fork_in_parent)
 static void forget_lent(void) {
   atomic_store(&hbrt_lent, NULL);
   for (int at = 0; at < MAX_WAITS; at++) hbrt_wait_ends(at);
-  memset(hbrt_prepared, 0, sizeof hbrt_prepared);
   this_thread = 0;
 }
 
@@ -482,8 +478,6 @@ static bool start(void) {
   host.watch_releases = hbrt_watch_releases;
   host.left = hbrt_left;
   host.answer = answer;
-  host.prepared = hbrt_prepared;
-  host.prepared_place = hbrt_prepared_place;
   hbrt_in_python = !look_up(RTLD_DEFAULT) && python.is_initialized();
   return hbrt_in_python ? connect() && pthread_atfork(NULL, NULL, forget_lent) == 0 : start_here();
 }

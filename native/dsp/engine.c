@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "engine.h"
 #include "engine_notes.h"
-#include "fastrpc.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -52,10 +51,7 @@ void hbrt_engine_begin(uint32_t of_client) {
   __atomic_store_n(&engine->is_on, 1, __ATOMIC_RELEASE);
 }
 
-int hbrt_engine_client(uint32_t *id) {
-  *id = client;
-  return is_on();
-}
+uint32_t hbrt_dsp_task_client(void) { return is_on() ? client : (uint32_t)(hbrt_dsp_client(-1) >> 32); }
 
 uint64_t hbrt_engine_end(void) {
   if (is_on() && (engine->copy_count || engine->tile_count || engine->mapping_count)) hbrt_engine_hand_over();
@@ -126,7 +122,7 @@ static int is_shown(uint64_t phy_addr, uint64_t size) {
 void hbrt_engine_remember(uint64_t phy_addr, uint64_t size) {
   const hbrt_block_record *block = is_open ? hbrt_block_of(&file, phy_addr, size) : NULL;
   if (!block || !block->imported) return;
-  const uint32_t of_client = hbrt_fastrpc_client(); /* usually a call into Python */
+  const uint32_t of_client = hbrt_dsp_task_client(); /* usually a call into Python */
   pthread_mutex_lock(&lock);
   forget_old();
   if (shown_count == HBRT_MAPPINGS) shown_count = 0;

@@ -47,8 +47,6 @@ struct hbrt_dsp_engine {
 extern struct hbrt_dsp_engine hbrt_dsp_engine;
 
 void hbrt_engine_begin(uint32_t client);
-/* The client of the op that the engine has: 1; 0 if Python has the op. */
-int hbrt_engine_client(uint32_t *id);
 /* The op's cycles that Python does not know of; Python takes over what the op leaves behind. */
 uint64_t hbrt_engine_end(void);
 /* Spend cycles: 1; 0 if Python counts them. */

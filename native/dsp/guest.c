@@ -7,7 +7,6 @@
 #include <sys/types.h>
 
 #include "clock.h"
-#include "fastrpc.h"
 #include "layout.h"
 #include "polling.h"
 #include "runtime.h"
@@ -67,7 +66,7 @@ static int run(uint32_t op, const void *input, const void *output) {
   const struct frame *task = hbrt_dsp_frame;
   page->input_bytes = task->input_bytes, page->output_bytes = task->output_bytes;
   page->input = place(input, task->input_bytes), page->output = place(output, task->output_bytes);
-  page->cmd = commands[op], page->client = hbrt_fastrpc_client();
+  page->cmd = commands[op], page->client = hbrt_dsp_task_client();
   __atomic_store_n(&page->posted, ++number, __ATOMIC_RELEASE);
   hbrt_full_fence(); /* posted before the flag: pairs with a program that goes to sleep */
   if (hbrt_load(&page->is_program_asleep)) {

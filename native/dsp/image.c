@@ -1,7 +1,6 @@
 /* The headers' functions, as calls into the core's runtime; and calls into an image's functions. */
 #define _GNU_SOURCE
 #define HBRT_CYCLES_DEFINE
-#include "fastrpc.h"
 #include "runtime.h"
 
 #include <pthread.h>
@@ -132,7 +131,7 @@ EXPORT __attribute__((noinline)) int32_t hbrt_dsp_run(void *fn, void *input, voi
     result = ((int (*)(void *, void *, void *))fn)(input, output, &hbrt_dsp_tile_manager);
   }
   hbrt_dsp_frame = frame.outer;
-  if (!is_inner) hbrt_fastrpc_unlimit(); /* a call that ended the op may have left the limit set */
+  if (!is_inner && hbrt_dsp_at_end) hbrt_dsp_at_end();
   if (is_forked) {
     static const char text[] = "A process forked by the image returned from the image's function. It is ended: a "
                                "forked process must not continue as the core. End it with _exit().\n";
@@ -280,6 +279,8 @@ EXPORT int hbrt_dsp_mem_unmap(const char *site, uintptr_t mapped) {
 }
 EXPORT int hb_dsp_mem_unmap(uintptr_t mapped) { return hbrt_dsp_mem_unmap(NULL, mapped); }
 
+int (*hbrt_dsp_offered_main)(void);
+void (*hbrt_dsp_at_end)(void);
 uint64_t hbrt_dsp_client(int32_t id) { CALL(uint64_t, client, 0, id); }
 EXPORT int hb_dsp_core_id(void) { CALL(int32_t, core_id, -1, ); }
 

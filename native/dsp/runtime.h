@@ -52,11 +52,17 @@ struct frame {
 
 /* Found by one load, like the counters of hbrt/cycles.h. */
 #define HBRT_THREAD __thread __attribute__((tls_model("initial-exec")))
-extern HBRT_THREAD struct frame *hbrt_dsp_frame;
+EXPORT extern HBRT_THREAD struct frame *hbrt_dsp_frame;
 extern const struct hbrt_dsp_calls *hbrt_dsp_now;
 
 /* Like `client` of the table; 0 without a core. */
-uint64_t hbrt_dsp_client(int32_t id);
+EXPORT uint64_t hbrt_dsp_client(int32_t id);
+/* The program whose task runs. */
+EXPORT uint32_t hbrt_dsp_task_client(void);
+
+/* From a library that images link: the main of an image that has none; called when a task has ended, also early. */
+EXPORT extern int (*hbrt_dsp_offered_main)(void);
+EXPORT extern void (*hbrt_dsp_at_end)(void);
 
 /* The image's work since the core in Python last took it, in the order of HBRT_WORK_BUNDLES and the rest. */
 extern uint64_t hbrt_dsp_work[];

@@ -14,11 +14,15 @@ from tests.shared import Once
 
 HERE = Path(__file__).resolve().parent
 NATIVE = HERE.parents[1] / "native"
+FASTRPC = "../packages/hbrt-fastrpc/src/fastrpc/native"
 SOURCES = {
-    "dsp": ["dsp/dspqueue.c", "dsp/fastrpc.c"],
+    "dsp": [f"{FASTRPC}/dsp/{one}.c" for one in ("dspqueue", "fastrpc")],
     "mailbox": [f"mailbox/{one}.c" for one in ("client", "core", "note", "wait")],
 }
-HEADERS = ("include/dsp", "include/fastrpc", "include/fastrpc/qurt", "include/fastrpc/stddef", "mailbox", "dsp")
+HEADERS = (
+    *("include/dsp", "mailbox", "dsp", f"{FASTRPC}/dsp"),
+    *(f"{FASTRPC}/include/fastrpc{one}" for one in ("", "/qurt", "/stddef")),
+)
 STRICT = ("-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 pytestmark = [

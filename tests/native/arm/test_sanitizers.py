@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.native.arm.conftest import Compile, Run
-from tests.native.arm.test_headers import CALLS
+from tests.native.arm.test_headers import ARM
 
 CHECKS = ("--sanitize", "address,undefined", "-fno-sanitize-recover=all")
-LIBRARY = [str(path) for folder in ("arm", "mailbox") for path in sorted(CALLS.parents[1].glob(f"{folder}/*.c"))]
+LIBRARY = [str(path) for folder in ("arm", "mailbox") for path in sorted(ARM.parent.glob(f"{folder}/*.c"))]
 
 
 def test_a_sound_program_is_told_nothing_not_even_of_pythons_memory(compiled: Compile, run: Run) -> None:

@@ -76,7 +76,9 @@ int hbrt_dsp_register_fn(const char *site, const char *name, int cmd, hb_dsp_fn 
   return 0;
 }
 int fuzz_raise(int);
-int hbrt_engine_client(uint32_t *id) { return *id = running, 1; }
+uint32_t hbrt_dsp_task_client(void) { return running; }
+int (*hbrt_dsp_offered_main)(void);
+void (*hbrt_dsp_at_end)(void);
 uint64_t hbrt_dsp_client(int32_t id) { return (uint64_t)(id < 0 ? running : (uint32_t)id) << 32 | processes[id < 0 ? running : (uint32_t)id]; }
 void hb_dsp_log(int level, const char *format, ...) {
   char text[4096];

@@ -511,7 +511,7 @@ import fastrpc
 from fastrpc import remote_arg, remote_handle64
 from hbrt.native.files import library
 
-invoke = ctypes.CDLL(str(library("libhbrt.so"))).remote_handle64_invoke
+invoke = ctypes.CDLL(str(library("libcdsprpc.so"))).remote_handle64_invoke
 invoke.argtypes = (ctypes.c_uint64, ctypes.c_uint32, ctypes.c_void_p)
 handle = remote_handle64()
 assert fastrpc.remote_handle_open("calc", handle) == 0

@@ -1,1 +1,1 @@
-"""FastRPC for programs in C: what libhbrt.so calls, and what it needs to repeat a call without Python."""
+"""FastRPC for programs in C: what libcdsprpc.so calls, and what it needs to repeat a call without Python."""

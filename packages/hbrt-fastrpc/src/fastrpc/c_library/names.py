@@ -1,4 +1,4 @@
-"""FastRPC's calls as libhbrt.so passes them on: addresses are numbers, laid out by the headers' prototypes."""
+"""FastRPC's calls as libcdsprpc.so passes them on: addresses are numbers, laid out by the headers' prototypes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from arm_client.c_library.prototypes import Prototype, by_address, without_body
 from arm_client.cabi.last_error import note
 from fastrpc import asynchronous
 from fastrpc.c_library import queues
-from fastrpc.c_library.prepared import invoking
+from fastrpc.c_library.prepared import invoke, lend
 from fastrpc.runtime import runtime
 from fastrpc.wire import scalars, types
 from fastrpc.wire.aee import Aee, AeeError, name_of
@@ -39,20 +39,19 @@ def _finish(handle: int, task: int) -> int:
 
 _BY_HAND: dict[str, Callable[..., int]] = {
     **dict.fromkeys(("remote_handle_invoke_async", "remote_handle64_invoke_async"), _invoke_async),
+    **dict.fromkeys(("remote_handle_invoke", "remote_handle64_invoke"), invoke),
+    "hbrt_fastrpc_lend": lend,
     "hbrt_fastrpc_finish": _finish,
 }
 """What a function's prototype does not fully express."""
-_invoke: list[Callable[[int, int, int], int]] = []
 TYPES = vars(types)
-_INVOKE = {"remote_handle_invoke", "remote_handle64_invoke"}
 _NOT_CODES = frozenset({"rpcmem_alloc", "rpcmem_alloc2", "rpcmem_to_fd", "remote_register_fd", "remote_register_fd2"})
 _PENDING = frozenset({Aee.AEE_EBUSY, Aee.AEE_EWOULDBLOCK, Aee.AEE_EEXPIRED})  # answers of repeated calls
 
 
 def function(name: str, given: Prototype, host: Any) -> Callable[..., int]:
     """Like ``Guest.function`` of arm_client/c_library/host.py."""
-    if name in _INVOKE:
-        return _invoking(host)
+    del host
     if name in _BY_HAND:
         return _BY_HAND[name]
     call = getattr(fastrpc, name, None) or getattr(queues, name, None)
@@ -64,10 +63,3 @@ def function(name: str, given: Prototype, host: Any) -> Callable[..., int]:
 def refusal(name: str, status: int) -> tuple[str, str] | None:
     """Like ``Guest.refusal`` of arm_client/c_library/host.py."""
     return None if name in _NOT_CODES or status in _PENDING else (name, name_of(status))
-
-
-def _invoking(host: Any) -> Callable[[int, int, int], int]:
-    """One instance for all names: the slots belong to the library."""
-    if not _invoke:
-        _invoke.append(invoking(host.prepared, host.prepared_place))
-    return _invoke[0]

@@ -1,4 +1,4 @@
-"""What libhbrt.so needs to resend an invocation by itself; see native/arm/fastrpc.h for the structure."""
+"""What libcdsprpc.so needs to resend an invocation by itself; its structure is in ``native/arm/fastrpc.c``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLACES, _MAX_ARGUMENTS = 64, 16
 
 
 class _Prepared(ctypes.Structure):
-    """``struct hbrt_prepared``."""
+    """``struct prepared``."""
 
     _fields_ = (
         ("version", ctypes.c_uint32),
@@ -38,13 +38,14 @@ class _Prepared(ctypes.Structure):
     )
 
 
-_SIZE: Final = ctypes.sizeof(_Prepared)
+_PLACE_OF: Final = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_void_p)
 
 
 class Lent:
     """The library's slots, and the messages that it may be sending."""
 
     def __init__(self, address: int, place_of: Callable[[int, int, int], int]) -> None:
+        self.address = address
         self._places = (_Prepared * _PLACES).from_address(address)
         self._place_of = place_of
         self._kept: dict[int, Kept] = {}
@@ -81,24 +82,31 @@ class Lent:
         self._leaving = [one for one in (*self._leaving, (place, kept)) if one[0].users]
 
 
-def invoking(address: int, place_of: Callable[[int, int, int], int]) -> Callable[[int, int, int], int]:
-    """remote_handle64_invoke; the library repeats an invocation by itself unless something is copied or flushed.
+_lent: Final[list[Lent]] = []
+
+
+def lend(address: int, place_of: int) -> int:
+    """Let a library repeat invocations by itself.
 
     Args:
-        address: Of the library's slots.
-        place_of: The number of an invocation's slot, by handle, scalar word and address of its arguments.
+        address: Of its slots.
+        place_of: Its function for the number of an invocation's slot, by handle, scalar word and address of its
+            arguments.
     """
-    lent = Lent(address, place_of)
+    if all(one.address != address for one in _lent):
+        _lent.append(Lent(address, _PLACE_OF(place_of)))
+    return 0
 
-    def invoke(handle: int, word: int, pra: int) -> int:
-        count = scalars.count(word)
-        raw = ctypes.string_at(pra, count * ARGUMENT.size) if pra else b""
-        try:
-            kept = runtime().invoke(handle, word, raw)
-        except AeeError as error:
-            return note(error.code, error.sentence)
-        if kept is not None and 0 < count <= _MAX_ARGUMENTS and not kept.made.clean and not kept.made.invalidate:
+
+def invoke(handle: int, word: int, pra: int) -> int:
+    """remote_handle64_invoke; the library repeats an invocation by itself unless something is copied or flushed."""
+    count = scalars.count(word)
+    raw = ctypes.string_at(pra, count * ARGUMENT.size) if pra else b""
+    try:
+        kept = runtime().invoke(handle, word, raw)
+    except AeeError as error:
+        return note(error.code, error.sentence)
+    if kept is not None and 0 < count <= _MAX_ARGUMENTS and not kept.made.clean and not kept.made.invalidate:
+        for lent in _lent:
             lent.lend(handle, word, pra, kept)
-        return 0
-
-    return invoke
+    return 0

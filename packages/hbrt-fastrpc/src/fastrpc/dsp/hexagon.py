@@ -1,9 +1,9 @@
 """An image in Hexagon code: a QEMU process next to the core's process serves the core's tasks.
 
-The program maps the DDR file, and a page through which native/dsp/guest.c passes it tasks by their physical addresses;
-native/hexagon/runtime.c is the other side. One socket carries the program's requests and messages during a task,
-another carries the answers. When the program ends, so does the core, by the same signal, and is handled like any other
-core.
+The program maps the DDR file, and a page through which native/dsp/guest.c passes it tasks by their physical
+addresses; ``native/hexagon/runtime.c`` of this package is the other side. One socket carries the program's requests
+and messages during a task, another carries the answers. When the program ends, so does the core, by the same signal,
+and is handled like any other core.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The rings of a dspqueue: packets in board memory, with one writer and one reader. Pure.
 
-native/dsp/dspqueue.c is the counterpart for images in C.
+``native/dsp/dspqueue.c`` is the counterpart for images in C.
 
 A packet has a header, buffer descriptions, and a message; it never wraps. A SKIP header sends the reader to the start.
 Sizes are multiples of 8.

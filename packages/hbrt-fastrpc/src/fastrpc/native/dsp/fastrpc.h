@@ -6,14 +6,8 @@
 
 #include "runtime.h"
 
-/* The program whose task runs. */
-uint32_t hbrt_fastrpc_client(void);
-
 /* Log the reason for an error; returns its code as seen from the DSP. */
 int hbrt_fastrpc_refuse(int code, const char *sentence);
-
-/* The process's memory is no longer limited. */
-void hbrt_fastrpc_unlimit(void);
 
 /* Process a queue's requests: 0, or a code as seen from the DSP. */
 int hbrt_dspqueue_serve(uint64_t id, uint32_t client);

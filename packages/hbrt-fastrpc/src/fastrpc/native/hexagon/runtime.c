@@ -163,7 +163,9 @@ uint64_t hbrt_dsp_client(int32_t id) {
   return (uint64_t)client << 32 | (client < HBRT_CLIENTS && ddr.map ? HBRT_GET(hbrt_client_at(&ddr, client)->pid) : 0);
 }
 
-int32_t hbrt_engine_client(uint32_t *client) { return (void)client, 0; }
+uint32_t hbrt_dsp_task_client(void) { return (uint32_t)(hbrt_dsp_client(-1) >> 32); }
+int (*hbrt_dsp_offered_main)(void);
+void (*hbrt_dsp_at_end)(void);
 
 void hb_dsp_log(int level, const char *format, ...) {
   char text[HBRT_GUEST_TEXT];

@@ -178,7 +178,7 @@ static int map(dspqueue_t queue) {
 
 /* For a call by the image: 0 if the program whose task runs has the queue, else a code. */
 static int enter(dspqueue_t queue) {
-  return !of(queue) || queue->client != hbrt_fastrpc_client() ? AEE_EBADPARM : map(queue);
+  return !of(queue) || queue->client != hbrt_dsp_task_client() ? AEE_EBADPARM : map(queue);
 }
 
 static void forget(dspqueue_t queue) {
@@ -232,7 +232,7 @@ EXPORT AEEResult dspqueue_import(uint64_t queue_id, dspqueue_callback_t packet_c
   dspqueue_t made = calloc(1, sizeof *made);
   if (!made) return AEE_ENOMEMORY;
   made->id = queue_id;
-  made->client = hbrt_fastrpc_client();
+  made->client = hbrt_dsp_task_client();
   made->call = packet_callback;
   made->context = context;
   int code = map(made);

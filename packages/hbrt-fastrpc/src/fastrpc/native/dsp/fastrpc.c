@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "AEEStdErr.h"
-#include "engine.h"
 #include "hb_dsp.h"
 #include "remote.h"
 
@@ -94,11 +93,6 @@ static struct opened *of_handle(uint64_t handle) {
   return NULL;
 }
 
-uint32_t hbrt_fastrpc_client(void) {
-  uint32_t client;
-  return hbrt_engine_client(&client) ? client : (uint32_t)(hbrt_dsp_client(-1) >> 32);
-}
-
 /* Bytes of the process that count toward RLIMIT_DATA. */
 static int64_t data_bytes(void) {
   char text[128] = "";
@@ -117,17 +111,18 @@ static void limit(rlim_t bytes) {
   is_limited = !setrlimit(RLIMIT_DATA, &now) && bytes != RLIM_INFINITY;
 }
 
-void hbrt_fastrpc_unlimit(void) {
+static void unlimit(void) {
   if (is_limited) limit(RLIM_INFINITY);
 }
 
 /* Call a skeleton, limiting its memory to what its program has left. */
 static int call(const struct opened *one, uint32_t word, remote_arg *arguments, remote_handle64 object) {
   if (!one->limit_bytes || one->client >= MAX_CLIENTS) return one->interface->invoke(object, word, arguments);
+  hbrt_dsp_at_end = unlimit; /* a call that ends the op leaves the limit set */
   const int64_t before = data_bytes(), left = (int64_t)one->limit_bytes - used_bytes[one->client];
   limit((rlim_t)(before + (left > 0 ? left : 0)));
   const int code = one->interface->invoke(object, word, arguments);
-  hbrt_fastrpc_unlimit();
+  unlimit();
   used_bytes[one->client] += data_bytes() - before;
   return code;
 }
@@ -261,10 +256,10 @@ static int fastrpc(void *input, void *output, void *tm) {
   memcpy(&head, input, sizeof head);
   if (head.kind == KIND_OPEN) return open_interface(&head, input, task, output);
   if (head.kind == KIND_END) raise(SIGKILL);
-  if (head.kind == KIND_WAKE) return hbrt_dspqueue_serve(head.handle, hbrt_fastrpc_client());
+  if (head.kind == KIND_WAKE) return hbrt_dspqueue_serve(head.handle, hbrt_dsp_task_client());
   if (head.kind != KIND_INVOKE && head.kind != KIND_CLOSE) return hbrt_fastrpc_refuse(AEE_ERPC, "Unknown message kind.");
   struct opened *one = of_handle(head.handle);
-  if (!one || one->client != hbrt_fastrpc_client())
+  if (!one || one->client != hbrt_dsp_task_client())
     return hbrt_fastrpc_refuse(AEE_ENOSUCHHANDLE, "Unknown handle: this program has not opened it on this core.");
   return head.kind == KIND_INVOKE ? invoke(&head, input, task->input_bytes, one) : close_object(one);
 }
@@ -272,18 +267,17 @@ static int fastrpc(void *input, void *output, void *tm) {
 static int (*offered[MAX_INTERFACES])(void);
 static int offered_count;
 
-EXPORT void hbrt_fastrpc_offer(int (*register_interface)(void)) {
-  for (int at = 0; at < offered_count; ++at)
-    if (offered[at] == register_interface) return;
-  if (offered_count < MAX_INTERFACES) offered[offered_count++] = register_interface;
-}
-
-EXPORT int32_t hbrt_fastrpc_offered(void) { return offered_count; }
-
 EXPORT int hbrt_fastrpc_main(void) {
   int code = hb_dsp_env_init();
   for (int at = 0; !code && at < offered_count; ++at) code = offered[at]();
   return code ? code : hb_dsp_start();
+}
+
+EXPORT void hbrt_fastrpc_offer(int (*register_interface)(void)) {
+  hbrt_dsp_offered_main = hbrt_fastrpc_main;
+  for (int at = 0; at < offered_count; ++at)
+    if (offered[at] == register_interface) return;
+  if (offered_count < MAX_INTERFACES) offered[offered_count++] = register_interface;
 }
 
 /* The memory behind a descriptor of the program that sent the latest invocation; 0, or -1 if there is none. */
