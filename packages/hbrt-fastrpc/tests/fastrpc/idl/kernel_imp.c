@@ -289,6 +289,31 @@ static int values_of_the_process(int32_t *line) {
   return 1;
 }
 
+static void wait_for_another(void *sem) { qurt_sem_down(sem); }
+
+/* As the SDK's worker pools do: a counter and a semaphore in a structure of 20 bytes, which is gone after the wait. */
+static int semaphores(int32_t *line) {
+  for (int at = 0; at < 200; at++) {
+    struct {
+      unsigned counter;
+      qurt_sem_t sem;
+    } token;
+    qurt_thread_t threads[2];
+    qurt_thread_attr_t attributes;
+    _Static_assert(sizeof token <= 20, "the vendor's has this room");
+    qurt_thread_attr_init(&attributes);
+    qurt_sem_init_val(&token.sem, 0);
+    MUST(qurt_sem_try_down(&token.sem) == -1);
+    for (int one = 0; one < 2; one++) MUST(qurt_thread_create(&threads[one], &attributes, wait_for_another, &token.sem) == QURT_EOK);
+    if (at % 2) qurt_sem_add(&token.sem, 3);
+    else qurt_sem_up(&token.sem), qurt_sem_up(&token.sem), qurt_sem_up(&token.sem);
+    qurt_sem_down(&token.sem);
+    for (int one = 0; one < 2; one++) MUST(qurt_thread_join(threads[one], NULL) == QURT_EOK);
+    MUST(qurt_sem_get_val(&token.sem) == 0);
+  }
+  return 1;
+}
+
 static int process(int32_t *line) {
   qurt_sysenv_app_heap_t heap;
   qurt_sysenv_procname_t name;
@@ -316,7 +341,7 @@ int kernel_check(remote_handle64 h, int32_t *line) {
   *line = 0;
   MUST(strchr(found, '?') == text + 40);
   if (!threads(line) || !vector_memory(line) || !workers(line) || !standard(line) || !cache(line)) return 0;
-  if (!values_of_threads(line) || !atomics(line) || !process(line) || !values_of_the_process(line)) return 0;
+  if (!values_of_threads(line) || !atomics(line) || !process(line) || !values_of_the_process(line) || !semaphores(line)) return 0;
   MUST(HAP_user_etm_enable() == AEE_EUNSUPPORTED && qurt_pmu_get(QURT_PMUCNT0) == 0);
   const uint64_t begin = HAP_perf_get_time_us(), cycles = HAP_perf_get_pcycles(), ticks = HAP_perf_get_qtimer_count();
   MUST(qurt_hvx_reserve(5) == QURT_HVX_RESERVE_NOT_SUPPORTED && qurt_hvx_cancel_reserve() == QURT_HVX_RESERVE_CANCEL_ERR);

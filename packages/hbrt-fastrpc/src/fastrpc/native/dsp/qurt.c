@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "HAP_perf.h"
@@ -158,7 +160,7 @@ EXPORT void qurt_cond_signal(qurt_cond_t *cond) { pthread_cond_signal(&cond->cha
 EXPORT void qurt_cond_broadcast(qurt_cond_t *cond) { pthread_cond_broadcast(&cond->changed); }
 EXPORT void qurt_cond_wait(qurt_cond_t *cond, qurt_mutex_t *mutex) { pthread_cond_wait(&cond->changed, &mutex->lock); }
 
-/* -- semaphores, barriers, signals, pipes: a lock and a condition each */
+/* -- semaphores; barriers, signals, pipes: a lock and a condition each */
 
 #define MAKE(object) pthread_mutex_init(&(object)->lock, NULL), pthread_cond_init(&(object)->changed, NULL)
 #define DESTROY(object) pthread_mutex_destroy(&(object)->lock), pthread_cond_destroy(&(object)->changed)
@@ -167,37 +169,33 @@ EXPORT void qurt_cond_wait(qurt_cond_t *cond, qurt_mutex_t *mutex) { pthread_con
 #define WAIT(object) pthread_cond_wait(&(object)->changed, &(object)->lock)
 #define WAKE(object) pthread_cond_broadcast(&(object)->changed)
 
-EXPORT void qurt_sem_init_val(qurt_sem_t *sem, unsigned short val) { MAKE(sem), sem->value = val; }
+/* A semaphore has 8 bytes, because programs overlay it on structures with room for the vendor's: the value, and above
+ * it the number of waiting threads. Who adds to it does not read it afterwards: a waiting thread may have freed it. */
+#define WAITER (1ull << 32)
+static void futex(qurt_sem_t *sem, int operation, int value) { syscall(SYS_futex, &sem->state, operation, value, NULL, NULL, 0); }
+static int take_one(qurt_sem_t *sem) {
+  unsigned long long state = __atomic_load_n(&sem->state, __ATOMIC_SEQ_CST);
+  while ((unsigned)state && !__atomic_compare_exchange_n(&sem->state, &state, state - 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) continue;
+  return (unsigned)state > 0;
+}
+EXPORT void qurt_sem_init_val(qurt_sem_t *sem, unsigned short val) { sem->state = val; }
 EXPORT void qurt_sem_init(qurt_sem_t *sem) { qurt_sem_init_val(sem, 1); }
-EXPORT void qurt_sem_destroy(qurt_sem_t *sem) { DESTROY(sem); }
+EXPORT void qurt_sem_destroy(qurt_sem_t *sem) { (void)sem; }
 EXPORT int qurt_sem_add(qurt_sem_t *sem, unsigned int amt) {
-  LOCK(sem);
-  sem->value += amt;
-  WAKE(sem);
-  UNLOCK(sem);
+  if (__atomic_fetch_add(&sem->state, amt, __ATOMIC_SEQ_CST) >= WAITER) futex(sem, FUTEX_WAKE_PRIVATE, INT_MAX);
   return QURT_EOK;
 }
 EXPORT int qurt_sem_up(qurt_sem_t *sem) { return qurt_sem_add(sem, 1); }
 EXPORT int qurt_sem_down(qurt_sem_t *sem) {
-  LOCK(sem);
-  while (!sem->value) WAIT(sem);
-  --sem->value;
-  UNLOCK(sem);
+  while (!take_one(sem)) {
+    __atomic_fetch_add(&sem->state, WAITER, __ATOMIC_SEQ_CST);
+    futex(sem, FUTEX_WAIT_PRIVATE, 0); /* returns at once if the value is not 0 by now */
+    __atomic_fetch_sub(&sem->state, WAITER, __ATOMIC_SEQ_CST);
+  }
   return QURT_EOK;
 }
-EXPORT int qurt_sem_try_down(qurt_sem_t *sem) {
-  LOCK(sem);
-  const int has_taken = sem->value > 0;
-  sem->value -= (unsigned)has_taken;
-  UNLOCK(sem);
-  return has_taken ? QURT_EOK : -1;
-}
-EXPORT unsigned short qurt_sem_get_val(qurt_sem_t *sem) {
-  LOCK(sem);
-  const unsigned value = sem->value;
-  UNLOCK(sem);
-  return (unsigned short)value;
-}
+EXPORT int qurt_sem_try_down(qurt_sem_t *sem) { return take_one(sem) ? QURT_EOK : -1; }
+EXPORT unsigned short qurt_sem_get_val(qurt_sem_t *sem) { return (unsigned short)__atomic_load_n(&sem->state, __ATOMIC_SEQ_CST); }
 
 EXPORT int qurt_barrier_init(qurt_barrier_t *barrier, unsigned int threads_total) {
   MAKE(barrier), barrier->total = threads_total, barrier->waiting = barrier->round = 0;

@@ -124,9 +124,7 @@ void qurt_cond_broadcast(qurt_cond_t *cond);
 void qurt_cond_wait(qurt_cond_t *cond, qurt_mutex_t *mutex);
 
 typedef struct {
-  pthread_mutex_t lock;
-  pthread_cond_t changed;
-  unsigned int value;
+  unsigned long long state;
 } qurt_sem_t;
 void qurt_sem_init(qurt_sem_t *sem); /* to 1 */
 void qurt_sem_init_val(qurt_sem_t *sem, unsigned short val);
