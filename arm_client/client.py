@@ -289,7 +289,7 @@ class Board:
 
     def live_tasks(self) -> int:
         """Tasks of this process whose handles have not been released."""
-        return self._session.tasks.live_count()
+        return len(self._session.tasks.live_handles())
 
     def spare_buffers(self) -> list[Buffer]:
         """Number of parameter blocks kept for this connection's next calls."""

@@ -100,7 +100,6 @@ TABLE: tuple[Setting, ...] = (
         "milliseconds of waiting after which a task gains one level of priority; 0 for never",
         0,
     ),
-    Setting("HBRT_LOG", "size", "64M", "size at which a board drops the older lines of its log, keeping an eighth"),
     Setting(
         "HBRT_BPU",
         "choice:board|inline",

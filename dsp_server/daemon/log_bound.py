@@ -10,8 +10,6 @@ from dsp_server.process.event_loop import Loop
 from dsp_server.process.journal import Journal
 from hbrt.board.log_file import shorten
 
-KEPT_SHIFT = 3
-
 
 class LogBound:
     """Checks the log's size regularly, and drops the oldest lines if it is too large.
@@ -20,22 +18,20 @@ class LogBound:
         path: The log.
         loop: The daemon's event loop.
         journal: Writes to the log.
-        most_bytes: Maximum size of the log; after a cut, an eighth of it is kept.
     """
 
+    MAX_BYTES: ClassVar[int] = 64 << 20  # after a cut, an eighth is kept
     POLL_SECONDS: ClassVar[float] = 2.0
 
-    def __init__(self, path: Path, loop: Loop, journal: Journal, most_bytes: int) -> None:
+    def __init__(self, path: Path, loop: Loop, journal: Journal) -> None:
         self._path = path
         self._loop = loop
         self._journal = journal
-        self._most_bytes = most_bytes
 
     def poll(self) -> None:
         """Check the size now, and regularly from now on."""
         self._loop.later(self.POLL_SECONDS, self.poll)
         with contextlib.suppress(OSError):  # there may be no log, or no space for the part to keep
-            dropped = shorten(self._path, self._most_bytes, self._most_bytes >> KEPT_SHIFT)
+            dropped = shorten(self._path, self.MAX_BYTES, self.MAX_BYTES // 8)
             if dropped:
-                had = f"was larger than {self._most_bytes} bytes (HBRT_LOG)"
-                self._journal.say(f"The log {had}: dropped its first {dropped} bytes.")
+                self._journal.say(f"The log was larger than {self.MAX_BYTES} bytes: dropped its first {dropped} bytes.")

@@ -178,7 +178,7 @@ class Supervisor:
         self.control_socket.open(self.control.handle)
         self.lifecycle.is_recovering = config.is_recovering
         self.reloader = Reloader(self.loop, self.journal, self.lifecycle) if config.is_reloading else None
-        self.log_bound = LogBound(paths.log, self.loop, self.journal, settings.size_bytes("HBRT_LOG"))
+        self.log_bound = LogBound(paths.log, self.loop, self.journal)
         self._name = paths.name
         self.console: Console | None = None
 

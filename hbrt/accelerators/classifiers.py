@@ -44,12 +44,10 @@ def resnet_stages(
     return outputs
 
 
-def _inverted(
-    net: Net, x: Tensor, channels: int, ratio: float, stride: int, kernel: int = 3, act: str = "relu"
-) -> Tensor:
+def _inverted(net: Net, x: Tensor, channels: int, ratio: float, stride: int, kernel: int = 3) -> Tensor:
     inner = int(x.channels * ratio)
-    y = net.conv(x, inner, act=act) if ratio != 1 else x
-    y = net.conv(net.conv(y, inner, kernel, stride, groups=inner, act=act), channels, act="")
+    y = net.conv(x, inner, act="relu") if ratio != 1 else x
+    y = net.conv(net.conv(y, inner, kernel, stride, groups=inner, act="relu"), channels, act="")
     return net.add(x, y) if stride == 1 and x.channels == channels else y
 
 

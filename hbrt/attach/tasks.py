@@ -17,7 +17,6 @@ import struct
 import threading
 from collections import deque
 from ctypes import addressof
-from os import eventfd_write
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -37,7 +36,6 @@ from hbrt.mailbox.table import (
     CORE_MASK_AT,
     FIRST_END,
     RESULT,
-    Actor,
     Answer,
     Mailbox,
     Request,
@@ -381,22 +379,8 @@ class Tasks:
         if handle > 0 and serial_of(handle) > since:
             self.release(handle)
 
-    def end_held(self, handle: int, state: State, answer: Answer, text: str, work: Work) -> None:
-        """End another board's task that still exists; from any thread, which must not be interrupted."""
-        slot, lock, link = handle & SLOT_MASK, self.mailbox.claim_lock, self.link
-        if refusal := lock.try_acquire(lock.handle):
-            lock.acquire_slowly(refusal, lambda: bool(link.fault))
-        try:
-            if self.handles[slot] == handle and self.map[self.states + slot] == _SENT:
-                self.mailbox.write_work(slot, work)
-                self.mailbox.write_answer(slot, answer, text)
-                self.mailbox.move(slot, state, Actor.OWNER)
-        finally:
-            lock.release(lock.handle)
-        eventfd_write(link.doorbell, 1)
-
     def is_held(self, slot: int) -> bool:
-        """Whether another board runs the task in a slot, which stays SENT until ``end_held``."""
+        """Whether another board runs the task in a slot, where it stays SENT until its end."""
         mask: int
         (mask,) = CORE_MASK.unpack_from(self.map, self.records + slot * SLOT_RECORD_BYTES + CORE_MASK_AT)
         return mask == OF_ANOTHER_BOARD
@@ -533,8 +517,9 @@ class Tasks:
         """
         if not mark[0]:
             notice()
-        if self.watchers and (status := self._tell_waiting(handle, timeout_ms)):
-            return status
+        for watcher in self.watchers:
+            if status := watcher.waiting(handle, timeout_ms):
+                return status
         slot = handle & SLOT_MASK  # hbrt/attach/wait_sites.py finds it here
         if not self.waiters.is_lease_watched and not self.has_ended(handle):
             self.waiters.watch_lease()
@@ -561,12 +546,6 @@ class Tasks:
             if state > _DONE:
                 return self._why_failed(slot)
         return self.wait(handle, 0) or self.release(handle)
-
-    def _tell_waiting(self, handle: int, timeout_ms: float) -> int:
-        for watcher in self.watchers:
-            if status := watcher.waiting(handle, timeout_ms):
-                return status
-        return 0
 
     def why_not_ended(self, timeout_ms: float) -> int:
         """Return the status of a wait that timed out or whose board is gone; ``why`` has the message."""
@@ -598,7 +577,7 @@ class Tasks:
         """Whether there is nothing to wait for: the task has ended, or the handle is not live."""
         slot = handle & SLOT_MASK
         has_ended = self.handles[slot] != handle or self.map[self.states + slot] >= _DONE
-        if has_ended and self.watchers:
+        if has_ended:
             for watcher in self.watchers:
                 watcher.ended(handle)
         return has_ended
@@ -625,9 +604,8 @@ class Tasks:
 
     def release(self, handle: int) -> int:
         """Release a task: a queued one is canceled, a running one finishes and its result is dropped."""
-        if self.watchers:
-            for watcher in self.watchers:
-                watcher.released(handle)
+        for watcher in self.watchers:
+            watcher.released(handle)
         if not mark[0]:
             notice()
         else:
@@ -682,10 +660,6 @@ class Tasks:
         except OverflowError:
             return False
         return found > 0
-
-    def live_count(self) -> int:
-        """Number of unreleased handles."""
-        return len(self.live_handles())
 
     def live_handles(self) -> list[int]:
         """Return the unreleased handles."""

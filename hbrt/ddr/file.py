@@ -43,6 +43,7 @@ from hbrt.status import Status
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
 _CHUNK_BYTES = 1 << 20
+_NEAR_PAGES = 4096  # below an address, in which a message looks for a block
 _ZEROS = bytes(_CHUNK_BYTES)
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
@@ -286,9 +287,9 @@ class Ddr:
             f"{asked} runs {counted(over, 'byte')} past the end of its block {block.phy_addr:#x}+{block.size_bytes:#x}."
         )
 
-    def _nearest_below(self, phy_addr: int, limit_pages: int = 4096) -> BlockEntry | None:
+    def _nearest_below(self, phy_addr: int) -> BlockEntry | None:
         page = (phy_addr - self._heap_start) // PAGE_BYTES
-        for candidate in range(page, max(-1, page - limit_pages), -1):
+        for candidate in range(page, max(-1, page - _NEAR_PAGES), -1):
             block_id = _U32.unpack_from(self.map, self._pages + candidate * 4)[0]
             if 0 < block_id < BLOCK_FREED:
                 return BlockEntry(*BLOCK.unpack_from(self.map, self._blocks + block_id * BLOCK_RECORD_BYTES))

@@ -98,8 +98,8 @@ HISTORY_RINGS = MAX_CORES + 1
 HISTORY_HEAD = struct.Struct("<QB3xI")
 
 
-def _up(value: int, step: int = PAGE_BYTES) -> int:
-    return -(-value // step) * step
+def _up(value: int) -> int:
+    return -(-value // PAGE_BYTES) * PAGE_BYTES
 
 
 class Layout(NamedTuple):

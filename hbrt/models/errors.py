@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
+_MAX_LINE = 600
+
 
 class Reason(Enum):
     """Why a model was refused, or its run failed."""
@@ -34,7 +36,7 @@ def incompatible(sentence: str) -> GraphError:
     return GraphError(Reason.INCOMPATIBLE, sentence)
 
 
-def one_line(error: BaseException, most: int = 600) -> str:
+def one_line(error: BaseException) -> str:
     """Return the text of a library's exception on one line, for a message."""
     text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= most else f"{text[:most]}..."
+    return text if len(text) <= _MAX_LINE else f"{text[:_MAX_LINE]}..."

@@ -13,7 +13,7 @@ from pathlib import Path
 RECORD = Path(__file__).resolve().parent / "lib" / "python.cfg"
 
 
-def write_record(record: Path = RECORD) -> None:
+def write_record() -> None:
     """Record this Python and, if it has one, its shared library.
 
     Raises:
@@ -23,9 +23,9 @@ def write_record(record: Path = RECORD) -> None:
     library = Path(str(sysconfig.get_config_var("LIBDIR") or "/"), name)
     found = library if ".so" in name and library.is_file() else ""
     text = f"executable = {sys.executable}\nlibrary = {found}\n"
-    if not record.is_file() or record.read_text(encoding="utf-8") != text:
-        record.parent.mkdir(exist_ok=True)
-        record.write_text(text, encoding="utf-8")
+    if not RECORD.is_file() or RECORD.read_text(encoding="utf-8") != text:
+        RECORD.parent.mkdir(exist_ok=True)
+        RECORD.write_text(text, encoding="utf-8")
 
 
 def remember_python() -> None:

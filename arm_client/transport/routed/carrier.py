@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
+from os import eventfd_write
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arm_client.cabi import say
@@ -24,7 +25,7 @@ from hbrt.errors import BoardError
 from hbrt.findings.record import Finding, Place
 from hbrt.mailbox.handle import slot_of
 from hbrt.mailbox.schedule import OF_ANOTHER_BOARD
-from hbrt.mailbox.table import Answer, State
+from hbrt.mailbox.table import Actor, Answer, State
 from hbrt.profiles.work import NO_WORK, Work
 from hbrt.protocol.control import MAX_SITE
 from hbrt.status import Status
@@ -263,9 +264,24 @@ class Routed(Carrier):
             state, answer = State.LOST, Answer(-1, status, 0, 0, 0, 0, time.monotonic_ns(), 0)
         else:
             answer, text, work = tasks.answer(handle_there), tasks.text(handle_there), tasks.work(handle_there)
-        self.tasks.end_held(handle, state, answer, on_route(ride.route, text) if state is not State.DONE else "", work)
+        self._end(handle, state, answer, on_route(ride.route, text) if state is not State.DONE else "", work)
         self._rides.pop(handle, None)
         tasks.release(handle_there)
+
+    def _end(self, handle: int, state: State, answer: Answer, text: str, work: Work) -> None:
+        """End a task that still exists; from a thread that no signal handler interrupts."""
+        tasks, slot, mailbox = self.tasks, slot_of(handle), self.tasks.mailbox
+        lock, link = mailbox.claim_lock, tasks.link
+        if refusal := lock.try_acquire(lock.handle):
+            lock.acquire_slowly(refusal, lambda: bool(link.fault))
+        try:
+            if tasks.handles[slot] == handle and mailbox.state(slot) is State.SENT:
+                mailbox.write_work(slot, work)
+                mailbox.write_answer(slot, answer, text)
+                mailbox.move(slot, state, Actor.OWNER)
+        finally:
+            lock.release(lock.handle)
+        eventfd_write(link.doorbell, 1)
 
     # -- look, cancel, release
 

@@ -47,6 +47,6 @@ def test_an_interrupt_before_the_task_is_handed_over_leaves_nothing(
         patched.setattr(Mailbox, "note_site", interrupted)
         with pytest.raises(KeyboardInterrupt):
             hb.hbDSPRpc(hb.hbDSPTask_t(), mem, mem, chip.ctrl(chip.ECHO))
-    assert tasks.live_count() == 0
+    assert tasks.live_handles() == []
     assert len(tasks.free) == free
     assert chip.outcome(chip.ECHO, mem, mem)[0] == 0
