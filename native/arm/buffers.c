@@ -299,6 +299,14 @@ static void *mapped(void *address, size_t length, int protection, int flags, int
   return at;
 }
 
+/** Where the block of a descriptor begins in the board's DDR: at the descriptor's position. 0 for other files. */
+static off64_t begin_of(int fd) {
+  const int before = errno;
+  const off64_t at = fd < 0 ? 0 : lseek64(fd, 0, SEEK_CUR);
+  errno = before;
+  return at > 0 && is(fd, "hbrt-ddr") ? at : 0;
+}
+
 static mode_t mode_of(int flags, va_list *arguments) {
   return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(*arguments, mode_t) : 0;
 }
@@ -330,7 +338,7 @@ EXPORT int ioctl(int fd, unsigned long request, ...) {
 
 EXPORT void *mmap64(void *address, size_t length, int protection, int flags, int fd, off64_t offset) {
   if (is_card_mapped && is(fd, CARD)) return mapped(address, length, protection, flags, fd, (uint64_t)offset);
-  return NEXT(mmap64)(address, length, protection, flags, fd, offset);
+  return NEXT(mmap64)(address, length, protection, flags, fd, offset + begin_of(fd));
 }
 
 EXPORT void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {

@@ -16,6 +16,7 @@ from rknn_api.types import rknn_mem_alloc_flags, rknn_mem_sync_mode, rknn_tensor
 if TYPE_CHECKING:
     from arm_client.memory.block import Block
     from arm_client.session.session import Session
+    from hbrt.ddr.file import Ddr
 
 _TO_DEVICE: Final = int(rknn_mem_sync_mode.RKNN_MEMORY_SYNC_TO_DEVICE)  # plain numbers, as in context.py
 _FROM_DEVICE: Final = int(rknn_mem_sync_mode.RKNN_MEMORY_SYNC_FROM_DEVICE)
@@ -66,17 +67,9 @@ class RknnMemory:
         is_cached = not flags & rknn_mem_alloc_flags.RKNN_FLAG_MEMORY_NON_CACHEABLE
         block = self.session.blocks.alloc(size, is_cached=is_cached)
         held = Held(block, 0, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_ALLOC_INSIDE)
-        link = self.session.link
-        offset = link.ddr.offset_of(held.phy_addr)
-        # With a board on another machine, the file is a copy, and the structure's offset has 31 bits.
-        has_file = link.can_import and offset < 1 << 31
-        if has_file:
-            with suppress(OSError):  # out of descriptors: it shares that of the board
-                held.fd = os.dup(link.ddr.fd)
-        shared = link.ddr.fd if has_file else -1
-        mem = self._filled(held, shared if held.fd < 0 else held.fd)
-        mem.offset = offset if has_file else 0
-        return mem
+        if self.session.link.can_import:  # with a board on another machine, the file is a copy
+            held.fd = _opened_at(self.session.link.ddr, held.phy_addr)
+        return self._filled(held, held.fd)
 
     def from_fd(self, fd: int, virt_addr: int, size: int, offset: int) -> rknn_tensor_mem:
         """Wrap memory behind a file descriptor, which remains the program's.
@@ -85,7 +78,7 @@ class RknnMemory:
             fd: From another library, or from memory of ``create``.
             virt_addr: Address in memory from ``create`` that has the descriptor ``fd``; ignored otherwise.
             size: Bytes.
-            offset: Offset from the address, or in the file if the address is ignored.
+            offset: Offset from the address, or, if the address is ignored, from where the descriptor begins.
 
         Raises:
             RknnError: RKNN_ERR_PARAM_INVALID: no such file, or the range is outside it.
@@ -104,21 +97,19 @@ class RknnMemory:
         return self._filled(Held(block, into_page, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_FROM_FD), fd)
 
     def _of_board(self, fd: int, virt_addr: int, size: int, offset: int) -> rknn_tensor_mem:
-        """Part of memory from ``create``, given by the descriptor shared by all such memory."""
-        ddr = self.session.link.ddr
+        """Part of memory from ``create``, given by its address, or else by its descriptor."""
         beside = ((held, virt_addr - held.address) for held in self._held.values())
         found = next(((held, at) for held, at in beside if 0 <= at < held.size), None)
-        phys = ddr.phy_of(offset)
-        if found is not None and (offset, found[1]) != (ddr.offset_of(found[0].phy_addr), 0):  # its own field `offset`
+        if found is None:
+            phys = self.session.link.ddr.phy_of(os.lseek(fd, 0, os.SEEK_CUR) + offset)
+        else:
             phys = found[0].phy_addr + found[1] + offset
             if found[1] + offset + size > found[0].size:
                 raise invalid_parameter(
                     f"{size} bytes from offset {offset} exceed the {found[0].size - found[1]} bytes of memory from "
                     "virt_addr on."
                 )
-        mem = self._registered(phys, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_FROM_FD, fd)
-        mem.offset = ddr.offset_of(phys)
-        return mem
+        return self._registered(phys, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_FROM_FD, fd)
 
     def from_phys(self, phys: int, size: int) -> rknn_tensor_mem:
         """Wrap memory at a physical address on the board: from another rknn_tensor_mem, process or API.
@@ -211,6 +202,16 @@ class RknnMemory:
                 self.session.blocks.free(held.block.phy_addr)
             else:
                 self.session.blocks.unregister(held.block.phy_addr)
+
+
+def _opened_at(ddr: Ddr, phy_addr: int) -> int:
+    """Open the board's DDR once more, positioned at a block, where a C program's mmap() begins; -1 if it cannot be."""
+    try:
+        fd = os.open(f"/proc/self/fd/{ddr.fd}", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:  # out of descriptors
+        return -1
+    os.lseek(fd, ddr.offset_of(phy_addr), os.SEEK_SET)
+    return fd
 
 
 def _check_size(size: int) -> None:

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "rknn_api.h"
 
@@ -47,6 +48,8 @@ static int zero_copy(void *model, uint32_t size) {
   for (int row = 0; row < 6; row++)
     memcpy((uint8_t *)from->virt_addr + row * in.w_stride * 3, picture + row * 30, 30);
   if (rknn_mem_sync(ctx, from, RKNN_MEMORY_SYNC_TO_DEVICE) != RKNN_SUCC || rknn_run(ctx, NULL) != RKNN_SUCC) return 17;
+  const uint8_t *mapped = mmap(NULL, from->size, PROT_READ, MAP_SHARED, from->fd, from->offset);
+  if (mapped == MAP_FAILED || memcmp(mapped, (uint8_t *)from->virt_addr + from->offset, from->size)) return 22;
   for (uint32_t at = 0; at < out[1].n_elems; at++) printf("%.9g ", ((float *)to[1]->virt_addr)[at]);
   printf("\n");
   if (rknn_destroy_mem(ctx, from) != RKNN_SUCC || rknn_run(ctx, NULL) != RKNN_SUCC) return 18;
