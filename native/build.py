@@ -29,6 +29,9 @@ TARGET = CORE / "hbrt" / "native"
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
 FLAGS = ("-O2", "-g", "-fPIC", "-fvisibility=hidden", "-pthread", f"-I{NATIVE / 'mailbox'}")
 MODULE = "hbrt.native._mailbox"
+# zig's linker has no such option: built by it, a library brings libhbrt.so behind the C library, unless the program
+# links libhbrt.so itself, as 'hbrt cc' has it do.
+FILTER = "-Wl,-F,libhbrt.so"
 # From a guest's library to those of the core, as both are installed: its package in site-packages or a folder there; in
 # a clone.
 TO_CORE = tuple(f"$ORIGIN/{'../' * ups}hbrt/native/lib" for ups in (3, 4, 6))
@@ -85,7 +88,7 @@ def of_guest(folder: Path) -> list[Library]:
     found = []
     for name, one in declared["libraries"].items():
         side = Path(one["sources"][0]).parts[0]
-        of_side = ("-lhbrt", "-Wl,-F,libhbrt.so") if side == "arm" else ("-lhbrt_dsp", "-lm")
+        of_side = ("-lhbrt", FILTER) if side == "arm" else ("-lhbrt_dsp", "-lm")
         flags = (f"-L{TARGET / 'lib'}", *of_side, *(f"-Wl,-rpath,{place}" for place in TO_CORE))
         sources = tuple(native / source for source in one["sources"])
         folders = (NATIVE / side, NATIVE / "include" / side, *headers)
@@ -154,7 +157,8 @@ def build_library(cc: list[str], library: Library) -> None:
         unfinished = target.with_suffix(f".{os.getpid()}")
         headers = [f"-I{folder}" for folder in library.folders]
         command = [*cc, "-std=gnu11", *FLAGS, *WARNINGS, *headers, "-shared", f"-Wl,-soname,{name}"]
-        subprocess.run([*command, *files, "-o", str(unfinished), *library.flags], check=True)
+        flags = [flag for flag in library.flags if flag != FILTER or "ziglang" not in cc]
+        subprocess.run([*command, *files, "-o", str(unfinished), *flags], check=True)
         unfinished.replace(target)  # processes that have mapped the old one keep it
     for link in target.parent.iterdir():
         if link.is_symlink() and link.name not in library.names and link.readlink() == Path(name):

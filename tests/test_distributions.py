@@ -43,6 +43,21 @@ def test_a_wheel_holds_every_file_of_its_package_and_stands_on_the_core(
     assert "Requires-Dist: hbrt" in metadata
 
 
+@pytest.mark.parametrize("name", ["fastrpc", "rdk", "rknn"])
+def test_libraries_in_c_find_those_of_the_core_beside_them(tmp_path: Path, name: str) -> None:
+    """They are loaded by their paths alone, as a program's loader does by the path that 'hbrt cc' has written."""
+    site = tmp_path / "site"
+    with zipfile.ZipFile(built(name, tmp_path / "wheel")) as archive:
+        archive.extractall(site)
+    (site / "hbrt").symlink_to(PACKAGES.parent / "hbrt")
+    libraries = [str(one) for one in site.glob("**/native/lib/*.so")]
+    assert libraries
+    load = "import ctypes, sys\nfor one in sys.argv[1:]:\n    ctypes.CDLL(one)"
+    command = [sys.executable, "-S", "-c", load, *libraries]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     ("name", "modules"),
     [
