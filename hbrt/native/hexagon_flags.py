@@ -85,7 +85,7 @@ def hexagon_flags(version: int = VERSION) -> tuple[tuple[str, ...], tuple[str, .
     # In the vendor's C library NULL is 0, which programs assign to numbers.
     warnings = ("-Wno-psabi", "-Wno-error=int-conversion")
     compile_flags = ("-O2", *vectors, "-ffp-contract=off", "-fno-sanitize=all", "-pthread", *warnings)
-    found_by = [f"-iquote{one}" for one in (dsp, source_dir("dsp"), source_dir("mailbox"))]
+    found_by = [f"-iquote{one}" for one in (dsp, runtime.with_name("core"), source_dir("dsp"), source_dir("mailbox"))]
     link = ["-static", "-x", "c", *found_by, *sources, "-x", "none", "-lm"]
     over_libc = f"-I{runtime / 'include'}"  # an -isystem folder is searched after the C library's
     return (*compile_flags, over_libc, *(f"-isystem{one}" for one in image_folders())), tuple(link)

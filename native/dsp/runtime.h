@@ -69,7 +69,7 @@ extern uint64_t hbrt_dsp_work[];
 
 extern struct xvTileManager hbrt_dsp_tile_manager; /* an op's tm: its address proves that the op passes it on */
 
-const struct hbrt_dsp_calls *hbrt_dsp_runtime(void);
+EXPORT const struct hbrt_dsp_calls *hbrt_dsp_runtime(void);
 void hbrt_dsp_take_output(void);
 void hbrt_dsp_settle(void);
 void hbrt_dsp_leave_if_raised(void);

@@ -1,10 +1,11 @@
 """What C reads of memory that programs write, under the sanitizers, against programs that write anything there.
 
-The programs are ``fuzz.c`` of the folders: an image's queues and calls (dsp), a core and a client (mailbox).
+The program is ``mailbox/fuzz.c``: a core and a client.
 """
 
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -13,34 +14,29 @@ from tests.limits import PATIENCE_S
 from tests.shared import Once
 
 HERE = Path(__file__).resolve().parent
-NATIVE = HERE.parents[1] / "native"
-FASTRPC = "../packages/hbrt-fastrpc/src/fastrpc/native"
-SOURCES = {
-    "dsp": [f"{FASTRPC}/dsp/{one}.c" for one in ("dspqueue", "fastrpc")],
-    "mailbox": [f"mailbox/{one}.c" for one in ("client", "core", "note", "wait")],
-}
-HEADERS = (
-    *("include/dsp", "mailbox", "dsp", f"{FASTRPC}/dsp"),
-    *(f"{FASTRPC}/include/fastrpc{one}" for one in ("", "/qurt", "/stddef")),
-)
+MAILBOX = HERE.parents[1] / "native" / "mailbox"
 STRICT = ("-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-pytestmark = [
-    pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not here"),
-    pytest.mark.parametrize("folder", SOURCES),
-]
+NEEDS_GCC = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not here")
+pytestmark = NEEDS_GCC
+
+
+def fuzzer(once: Once, sources: Iterable[Path], folders: Iterable[Path]) -> Path:
+    """A fuzzer, built from its own source, the first, and those that it fuzzes."""
+    first, *others = sources
+
+    def build(target: Path) -> None:
+        flags = [*STRICT, *SANITIZERS, "-Draise=fuzz_raise", *(f"-I{one}" for one in folders)]
+        files = map(str, (first, *others))
+        subprocess.run(["gcc", *flags, *files, "-o", str(target)], check=True, timeout=PATIENCE_S)
+
+    return once(f"fuzz-{first.parent.name}", build)
 
 
 @pytest.fixture
-def program(once: Once, folder: str) -> Path:
-    """A fuzzer, built."""
-    sources = [HERE / folder / "fuzz.c", *(NATIVE / one for one in SOURCES[folder])]
-
-    def build(target: Path) -> None:
-        flags = [*STRICT, *SANITIZERS, "-Draise=fuzz_raise", *(f"-I{NATIVE / one}" for one in HEADERS)]
-        subprocess.run(["gcc", *flags, *map(str, sources), "-o", str(target)], check=True, timeout=PATIENCE_S)
-
-    return once(f"fuzz-{folder}", build)
+def program(once: Once) -> Path:
+    sources = [HERE / "mailbox" / "fuzz.c", *(MAILBOX / f"{one}.c" for one in ("client", "core", "note", "wait"))]
+    return fuzzer(once, sources, [MAILBOX])
 
 
 def run(program: Path, seed: int, rounds: int) -> None:

@@ -1,6 +1,6 @@
 """An image in Hexagon code: a QEMU process next to the core's process serves the core's tasks.
 
-The program maps the DDR file, and a page through which native/dsp/guest.c passes it tasks by their physical
+The program maps the DDR file, and a page through which ``native/core/guest.c`` passes it tasks by their physical
 addresses; ``native/hexagon/runtime.c`` of this package is the other side. One socket carries the program's requests
 and messages during a task, another carries the answers. When the program ends, so does the core, by the same signal,
 and is handled like any other core.
@@ -35,7 +35,7 @@ from hbrt.native.hexagon_flags import QEMU, qemu
 if TYPE_CHECKING:
     from dsp_server.hardware.tile_manager import TileManager
 
-REGISTER, READY, MAP, LOG = 2, 3, 5, 6  # kinds of packets of native/dsp/guest.h
+REGISTER, READY, MAP, LOG = 2, 3, 5, 6  # kinds of packets of native/core/guest.h
 HEAD: Final = struct.Struct("<IIQQQQQ")
 _MAX_BYTES: Final = HEAD.size + 4096
 _PAGE_BYTES: Final = 1 << 16
@@ -107,7 +107,7 @@ class Program:
         os.ftruncate(page, _PAGE_BYTES)
         self._page = mmap.mmap(page, _PAGE_BYTES)
         self._take = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)(self._taken)
-        self._library = ctypes.CDLL(str(library("libhbrt_dsp.so")))
+        self._library = ctypes.CDLL(str(library("libfastrpc_dsp.so")))
         self._library.hbrt_guest_open(
             ctypes.byref(ctypes.c_char.from_buffer(self._page)),
             self._channel.fileno(),

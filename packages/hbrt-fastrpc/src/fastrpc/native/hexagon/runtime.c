@@ -2,7 +2,7 @@
  *
  * The program runs in QEMU, next to the core's process, and has the board's DDR file mapped. The core posts a task by
  * the physical addresses of its blocks, answers the program's requests over sockets while the task runs, and finds its
- * status in the page. native/dsp/guest.c and fastrpc/dsp/hexagon.py are the other side. */
+ * status in the page. core/guest.c and fastrpc/dsp/hexagon.py are the other side. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
