@@ -98,15 +98,21 @@ def native_shape(shape: Sequence[int], c2: int, element_bytes: int = 0) -> tuple
     Args:
         shape: N, C, H, W.
         c2: Innermost channels.
-        element_bytes: Size of the type, for C1 as large as a chip may report it, with planes rounded up to 4 pixels and
-            tensors to 1024 bytes; 0 for the smallest C1.
+        element_bytes: Size of the type, for C1 as large as a chip may report it, with tensors rounded as by
+            ``native_bytes``; 0 for the smallest C1.
     """
     n, c, h, w = shape
     c1 = -(-c // c2)
     if element_bytes:
-        size = rounded_bytes(c1 * c2 * element_bytes * rounded_bytes(h * w, _ROUND_PIXELS), _ROUND_BYTES)
-        c1 = size // (h * w * c2 * element_bytes)
+        c1 = native_bytes((1, c, h, w), c2, element_bytes) // (h * w * c2 * element_bytes)
     return n, c1, h, w, c2
+
+
+def native_bytes(shape: Sequence[int], c2: int, element_bytes: int) -> int:
+    """Bytes of a tensor in NC1HWC2: planes of more than one pixel rounded up to 4, images to 1024 bytes."""
+    n, c, h, w = shape
+    pixels = 1 if h * w == 1 else rounded_bytes(h * w, _ROUND_PIXELS)
+    return n * rounded_bytes(-(-c // c2) * c2 * element_bytes * pixels, _ROUND_BYTES)
 
 
 def native_offset(n: int, c: int, h: int, w: int, native: Sequence[int]) -> int:

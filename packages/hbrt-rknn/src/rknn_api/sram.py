@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hbrt.borders.printable import printable
 from rknn_api.planning import arena_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rknn_api.planning import Placed
+    from rknn_api.planning import Lifetime, Placed
 
 PAGE: Final = 4096
 _ROW_PAGES: Final = 32
@@ -82,30 +83,79 @@ def traffic(placed: Sequence[tuple[int, int]], window: Region, edge_bytes: int) 
     return Traffic(2 * sizes + edge_bytes, 2 * sum(hit(start, end, window) for start, end in placed))
 
 
-def table(placed: Sequence[Placed], window: Region, base: int, edge_bytes: int) -> str:
-    """The internal tensors of a model with their offsets, as logged by the runtime at level 3.
+def table(
+    placed: Sequence[Placed],
+    edges: tuple[Sequence[Lifetime], Sequence[Lifetime]],
+    weights: tuple[int, int],
+    window: Region,
+    base: int,
+) -> str:
+    """The tensors of a model and the traffic of a run, as logged by the runtime at level 3.
 
     Args:
-        placed: The tensors; the arena begins with the window.
+        placed: The internal tensors, with their offsets in an arena that begins with the window.
+        edges: The inputs and the outputs, which are in the program's memory.
+        weights: Bytes of the weights as stored, and as read by a run.
         window: SRAM of the context.
         base: Physical address of the SRAM.
-        edge_bytes: Bytes of the model's inputs and outputs.
     """
     start, in_sram = base + window.start, Region(0, window.size_bytes)
-    rows = [
-        f"{at:<4}{one.tensor.name:<24} 0x{start + one.start:08x} 0x{start + one.end:08x} "
-        f"0x{one.tensor.size_bytes:08x} | 0x{hit(one.start, one.end, in_sram):08x}"
-        for at, one in enumerate(placed, 1)
+    rows = [_row(one, "", "", "\\") for one in edges[0]]
+    rows += [
+        _row(
+            one.tensor,
+            f"0x{start + one.start:08x}",
+            f"0x{start + one.end:08x}",
+            f"0x{hit(one.start, one.end, in_sram):08x}",
+        )
+        for one in placed
     ]
-    moved = traffic([(one.start, one.end) for one in placed], in_sram, edge_bytes)
+    rows += [_row(one, "", "", "\\") for one in edges[1]]
+    head = [
+        "ID",
+        "User",
+        "Tensor",
+        "DataType",
+        "OrigShape",
+        "NativeShape",
+        "|",
+        "[Start",
+        "End)",
+        "Size",
+        "|",
+        "SramHit",
+    ]
+    cells = [head, *([str(at), *row] for at, row in enumerate(rows, 1))]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [" ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
     addresses = f"[0x{start:08x}, 0x{start + in_sram.end:08x})"
+    edge_bytes = sum(one.size_bytes for one in (*edges[0], *edges[1]))
+    moved = traffic([(one.start, one.end) for one in placed], in_sram, edge_bytes)
     return "\n".join(
         (
             f"Total allocated Internal SRAM Size: {window.size_bytes}, Addr: {addresses}",
-            f"{'ID':<4}{'Tensor':<24} {'[Start':<10} {'End)':<10} {'Size':<10} | SramHit",
-            *rows,
+            *lines,
+            f"Total Weight Memory Size: {weights[0]}",
             f"Total Internal Memory Size: {arena_bytes(placed)}",
             f"Predict Internal Memory RW Amount: {moved.internal}",
+            f"Predict Weight Memory RW Amount: {weights[1]}",
             f"Predict SRAM Hit RW Amount: {moved.in_sram}",
         )
     )
+
+
+def _row(tensor: Lifetime, start: str, end: str, in_sram: str) -> list[str]:
+    shapes = ["(" + ",".join(map(str, shape)) + ")" for shape in (tensor.shape, tensor.native)]
+    name = printable(tensor.name)
+    return [
+        tensor.user,
+        name,
+        tensor.dtype.upper(),
+        *shapes,
+        "|",
+        start,
+        end,
+        f"0x{tensor.size_bytes:08x}",
+        "|",
+        in_sram,
+    ]

@@ -1,6 +1,8 @@
 """SRAM: pages of contexts, the bitmap, and the accounting against the published log of a model of 31 layers."""
 
-from rknn_api.planning import Lifetime, arena_bytes, place
+from onnx import ModelProto, TensorProto, helper
+
+from rknn_api.planning import Lifetime, arena_bytes, internal_tensors, place
 from rknn_api.sram import Region, bitmap, hit, table, take, traffic
 
 TOTAL = 978944
@@ -57,8 +59,54 @@ def test_tensors_that_live_at_once_do_not_overlap() -> None:
     placed = place(tensors)
     assert {one.tensor.name: one.start for one in placed} == {"a": 0, "b": 2048, "c": 0, "d": 3072}
     assert arena_bytes(placed) == 4096
-    said = table(placed, Region(4096, 3072), 0xFF001000, 100)
-    assert "SRAM Size: 3072, Addr: [0xff002000, 0xff002c00)" in said
-    assert "b                        0xff002800 0xff002c00 0x00000400 | 0x00000400" in said
-    assert "Predict Internal Memory RW Amount: 12388" in said
-    assert said.endswith("Predict SRAM Hit RW Amount: 10240")
+    edge = Lifetime("x", 100, 0, 0, "InputOperator", "int8", (1, 3, 4, 8), (1, 3, 4, 8))
+    edges = [edge], [Lifetime("out", 20, 0, 0, dtype="float16", shape=(1, 10), native=(1, 10))]
+    said = table(placed, edges, (640, 600), Region(4096, 3072), 0xFF001000).splitlines()
+    assert said[0] == "Total allocated Internal SRAM Size: 3072, Addr: [0xff002000, 0xff002c00)"
+    heads = [
+        "ID",
+        "User",
+        "Tensor",
+        "DataType",
+        "OrigShape",
+        "NativeShape",
+        "|",
+        "[Start",
+        "End)",
+        "Size",
+        "|",
+        "SramHit",
+    ]
+    assert said[1].split() == heads
+    assert said[2].split() == ["1", "InputOperator", "x", "INT8", *["(1,3,4,8)"] * 2, "|", "0x00000064", "|", "\\"]
+    assert said[4].split()[-6:] == ["|", "0xff002800", "0xff002c00", "0x00000400", "|", "0x00000400"]
+    assert said[7].split() == ["6", "OutputOperator", "out", "FLOAT16", *["(1,10)"] * 2, "|", "0x00000014", "|", "\\"]
+    assert said[8:] == [
+        "Total Weight Memory Size: 640",
+        "Total Internal Memory Size: 4096",
+        "Predict Internal Memory RW Amount: 12408",
+        "Predict Weight Memory RW Amount: 600",
+        "Predict SRAM Hit RW Amount: 10240",
+    ]
+
+
+def test_internal_tensors_are_stored_as_in_the_published_log() -> None:
+    """Rows 2, 5, 25, 26 and 29 of the log: sizes of int8 tensors in NC1HWC2, and the layers that read them."""
+    for channels, side, size in (
+        (32, 112, 0x62000), (64, 56, 0x31000), (512, 7, 0x6800), (1024, 7, 0xD000), (1024, 1, 0x400),
+    ):  # fmt: skip
+        model = net(channels, side)
+        (stored,) = internal_tensors(model, {"int8": 16}, {"y": "ConvRelu"})
+        assert (stored.user, stored.dtype, stored.shape) == ("ConvRelu", "int8", (1, channels, side, side))
+        assert stored.size_bytes == size
+    assert internal_tensors(net(1024, 1), {"int8": 16}, {})[0].native == (1, 64, 1, 1, 16)
+    assert internal_tensors(net(512, 7), {"int8": 16}, {})[0].native == (1, 33, 7, 7, 16)
+    assert internal_tensors(net(13, 4, TensorProto.FLOAT), {"float16": 8}, {})[0].dtype == "float16"
+
+
+def net(channels: int, side: int, kind: int = TensorProto.INT8) -> ModelProto:
+    """Two operators with one tensor in between."""
+    shape = [1, channels, side, side]
+    x, t, y = (helper.make_tensor_value_info(name, kind, shape) for name in "xty")
+    nodes = [helper.make_node("Identity", ["x"], ["t"]), helper.make_node("Identity", ["t"], ["y"])]
+    return helper.make_model(helper.make_graph(nodes, "net", [x], [y], value_info=[t]))

@@ -21,7 +21,7 @@ from hbrt.borders.interrupts import let_out
 from hbrt.errors import RequestRefusedError
 from hbrt.models.errors import GraphError
 from hbrt.status import Status
-from rknn_api import sram
+from rknn_api import planning, sram
 from rknn_api.calls import path_of
 from rknn_api.capi.arguments import array_of, handle_of, handle_or_none, number_of, structure_of
 from rknn_api.capi.context import ASYNC, Context
@@ -146,7 +146,8 @@ def rknn_init(context: Any, model: Any, size: int, flag: int, extend: Any = None
         made.sram = here.take_sram(loaded.internal_bytes)
     level = os.environ.get("RKNN_LOG_LEVEL", "").strip()
     if level in _SHOWS_SRAM:
-        sys.stderr.write(f"{sram.table(loaded.placed, made.sram, here.sram_base, loaded.edge_bytes)}\n")
+        weights = loaded.weight_bytes, planning.weight_bytes(loaded.proto, 1)
+        sys.stderr.write(f"{sram.table(loaded.placed, loaded.edges, weights, made.sram, here.sram_base)}\n")
     if level in _SHOWS_LAYERS and is_run:
         sys.stderr.write(f"{layers(made)}\n")
     target.value = here.add(made)

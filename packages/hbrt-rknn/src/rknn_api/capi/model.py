@@ -177,7 +177,8 @@ class RknnModel:
     @cached_property
     def placed(self) -> list[planning.Placed]:
         """Its internal tensors, in the order of computation."""
-        return planning.place(planning.internal_tensors(self.proto))
+        fused = self.metadata.extra.get("fused", {})
+        return planning.place(planning.internal_tensors(self.proto, self.rules.c2, fused))
 
     @cached_property
     def internal_bytes(self) -> int:
@@ -185,10 +186,25 @@ class RknnModel:
         return planning.arena_bytes(self.placed)
 
     @property
-    def edge_bytes(self) -> int:
-        """Bytes of its inputs and outputs as stored."""
-        sides = (*self.sides(0, is_input=True), *self.sides(0, is_input=False))
-        return sum(prod(side.shape) * np.dtype(side.info.stored).itemsize for side in sides)
+    def edges(self) -> tuple[list[planning.Lifetime], list[planning.Lifetime]]:
+        """Its inputs and its outputs as stored."""
+        return self._edges(is_input=True), self._edges(is_input=False)
+
+    def _edges(self, *, is_input: bool) -> list[planning.Lifetime]:
+        user = "InputOperator" if is_input else "OutputOperator"
+        return [
+            planning.Lifetime(
+                side.info.name,
+                prod(side.shape) * np.dtype(side.info.stored).itemsize,
+                0,
+                0,
+                user,
+                side.info.stored,
+                side.shape,
+                side.shape,
+            )
+            for side in self.sides(0, is_input=is_input)
+        ]
 
     def run(
         self,
