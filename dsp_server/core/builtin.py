@@ -37,11 +37,15 @@ def answer_builtin(registry: Registry, views: Views, request: Request) -> tuple[
         RangeRefused: the output block of BUTT cannot be used.
     """
     if request.cmd == HB_DSP_RPC_CMD_PING:
-        if request.input_phy or request.output_phy:
+        given = (
+            ("input", request.input_phy, request.input_bytes),
+            ("output", request.output_phy, request.output_bytes),
+        )
+        blocks = [f"the {name} block {phy:#x}+{size:#x}" for name, phy, size in given if phy]
+        if blocks:
             runtime.find(
                 "ping-blocks",
-                f"PING (command {request.cmd:#x}) was sent with the input block {request.input_phy:#x}+"
-                f"{request.input_bytes:#x} and the output block {request.output_phy:#x}+{request.output_bytes:#x}, "
+                f"PING (command {request.cmd:#x}) was sent with {' and '.join(blocks)}, "
                 "which no op reads or writes. Did you forget to set rpcCmd? If you meant PING, pass no blocks.",
                 Place("submitted", cmd=request.cmd, phy_addr=request.input_phy, size_bytes=request.input_bytes),
             )

@@ -11,6 +11,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 _WORDS = {"true": True, "t": True, "yes": True, "y": True, "1": True}
 _WORDS |= {"false": False, "f": False, "no": False, "n": False, "0": False}
 
+_S_SERIES = {
+    "enable_mem_lru": "no memory is kept for models that do not run",
+    "input_stride": "a picture's stride follows from its width",
+    "input_img_properties": "an NV12 picture is one input, not one for Y and one for UV",
+    "log_level": "set HB_DNN_LOG_LEVEL",
+}
+"""Flags of the board's tool on the S series that have no counterpart on a J5, and why."""
+
 
 def as_click(arguments: list[str], booleans: Collection[str]) -> list[str]:
     """Arguments as gflags takes them, in the form that click takes.
@@ -56,7 +64,14 @@ class FlagCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Translate, then parse."""
         booleans = {param.name for param in self.params if isinstance(param, BooleanOption) and param.name}
-        return super().parse_args(ctx, as_click(args, booleans))
+        try:
+            return super().parse_args(ctx, as_click(args, booleans))
+        except click.NoSuchOption as error:
+            why = _S_SERIES.get(error.option_name.lstrip("-"))
+            if why is None:
+                raise
+            message = f"{error.option_name} is a flag of the S series, and this is a J5: {why}. Leave the flag out."
+            raise click.UsageError(message, ctx) from None
 
 
 def flag(name: str, type: Any, default: Any, text: str, **more: Any) -> Callable[[F], F]:

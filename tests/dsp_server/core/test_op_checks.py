@@ -173,7 +173,7 @@ def test_a_ping_with_blocks_is_found(running: Running) -> None:
     board.call(0, block)
     (finding,) = found_by(running)
     assert finding["kind"] == "ping-blocks"
-    assert f"was sent with the input block {block.phy_addr:#x}+0x40" in finding["text"]
+    assert f"was sent with the input block {block.phy_addr:#x}+0x40, which no op" in finding["text"]
 
 
 def test_an_image_that_registers_nothing_is_found(start: Start, tmp_path: Path) -> None:

@@ -65,6 +65,10 @@ def test_a_command_takes_flags(arguments: str, printed: str) -> None:
     assert CliRunner().invoke(command, arguments.split()).output == printed + "\n"
     bad = CliRunner().invoke(command, ["--on=maybe"])
     assert (bad.exit_code, "Invalid boolean 'maybe': expected true or false." in bad.output) == (2, True)
+    other = CliRunner().invoke(command, ["-log_level=3"])
+    assert (other.exit_code, "--log_level is a flag of the S series" in other.output) == (2, True)
+    unknown = CliRunner().invoke(command, ["--log"])
+    assert (unknown.exit_code, "No such option" in unknown.output) == (2, True)
 
 
 def summary_of(latencies: list[float], run_time_ms: float, threads: int) -> Summary:
