@@ -492,6 +492,7 @@ static int doze(hbrt_core *core) {
     if (next_announced(core, core->announced) == NULL) {
         struct epoll_event events[2];
         int ready = epoll_wait(core->epoll_fd, events, 2, -1);
+        if (ready < 0 && errno != EINTR) abort(); /* an op has closed this core's descriptors: nothing wakes it anymore */
         if (ready < 0) answer = HBRT_INTERRUPTED;
         for (int n = 0; n < ready; n++)
             if (events[n].data.fd == core->control_fd) answer = HBRT_CONTROL;

@@ -1,5 +1,6 @@
 """remote_handle64_* and stubs in Python against a board."""
 
+import contextlib
 import ctypes
 import mmap
 import os
@@ -236,6 +237,18 @@ def test_a_domain_that_crashed_makes_its_handles_stale(dsp_board_factory: Any) -
             one.close()
             one.close()
         assert board.live_tasks() == 0
+
+
+def test_a_skeleton_that_closes_its_cores_descriptors_costs_the_core(dsp_board_factory: Any) -> None:
+    with dsp_board_factory(image=Path(__file__).parent / "images/plain.py", fresh=True, cores=1) as board:
+        core = board.status()["cores"][0]["pid"]
+        calc = Calc()
+        with contextlib.suppress(AeeError):  # the answer still reaches the program, or the core ends first
+            calc.call(plain.CLOSE_ALL)
+        until(lambda: board.status()["cores"][0]["pid"] not in {0, core})  # it was woken by nothing, and span
+        calc.close()
+        with Calc() as other:
+            assert other.call(plain.FAR, 3) == 6
 
 
 def test_threads_share_a_handle(dsp_board: Board) -> None:

@@ -1,5 +1,6 @@
 """Images as Hexagon code, which QEMU runs: their interfaces, HVX, and what becomes of those that end or hang."""
 
+import contextlib
 import ctypes
 import importlib
 import importlib.util
@@ -127,6 +128,27 @@ def test_a_program_that_crashes_costs_its_call(hvx: Callable[[], Any], way: int)
         assert failed.value.code == Aee.AEE_ECONNRESET
     with hvx() as other:
         assert other.threads(1) == 1000
+
+
+def test_a_program_that_closes_all_descriptors_is_replaced(hvx: Callable[[], Any]) -> None:
+    def works() -> bool:
+        try:
+            with hvx() as other:
+                return bool(other.threads(1) == 1000)
+        except AeeError:
+            return False
+
+    with hvx() as one, contextlib.suppress(AeeError):
+        one.crash(3)
+    until(works)
+
+
+def test_a_process_that_an_image_forks_serves_no_tasks(hvx: Callable[[], Any]) -> None:
+    with hvx() as one:
+        one.crash(4)
+        for _ in range(10):  # handles that only one of the two knew
+            with hvx() as other:
+                assert (one.threads(1), other.threads(1)) == (1000, 1000)
 
 
 @pytest.mark.parametrize("is_killed", [False, True])

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 __attribute__((unused)) static void multiply(void) { Q6_mxclracc_hf(); } /* called nowhere, so not compiled */
 static uint64_t none = 1;
@@ -77,6 +78,9 @@ int hvx_crash(remote_handle64 h, int32_t way) {
   volatile int *nowhere = (int *)8;
   if (way == 0) *nowhere = (int)h;
   FARF(HIGH, "the end comes, way %d", (int)way);
+  for (int fd = 0; way == 3 && fd < 64; fd++) close(fd);
+  if (way == 4) fork();
+  if (way >= 3) return 0;
   while (way == 2) nanosleep(&(struct timespec){0, 1000000}, NULL);
   abort();
 }

@@ -31,7 +31,8 @@ FAR = Method("far", 40, Param("value", IN, VALUE, ctypes.c_int32), Param("twice"
 CRASH = Method("crash", 7)
 QUEUE = Method("queue", 8, Param("number", IN, VALUE, ctypes.c_uint64))
 HOLD = Method("hold", 9, Param("size_bytes", IN, VALUE, ctypes.c_uint32))
-METHODS = {one.number: one for one in (FORWARD, COUNT, GREET, SCALE, FAIL, FAR, CRASH, QUEUE, HOLD)}
+CLOSE_ALL = Method("close_all", 10)
+METHODS = {one.number: one for one in (FORWARD, COUNT, GREET, SCALE, FAIL, FAR, CRASH, QUEUE, HOLD, CLOSE_ALL)}
 
 
 class Calc(Skeleton):
@@ -76,6 +77,9 @@ class Calc(Skeleton):
 
     def crash(self) -> None:
         os.abort()
+
+    def close_all(self) -> None:
+        os.closerange(0, 64)
 
     def hold(self, size_bytes: int) -> None:
         self.held.append(bytearray(size_bytes))

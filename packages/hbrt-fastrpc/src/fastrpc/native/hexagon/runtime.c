@@ -4,6 +4,7 @@
  * the physical addresses of its blocks, answers the program's requests over sockets while the task runs, and finds its
  * status in the page. core/guest.c and fastrpc/dsp/hexagon.py are the other side. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -44,6 +45,7 @@ static struct {
 static int op_count;
 static _Atomic uint32_t task_client; /* of the task that runs, or ran last */
 static _Atomic int is_in_task;
+static int is_copy; /* in a process that the image has forked: it must not serve tasks as well */
 static struct frame frame;
 HBRT_THREAD struct frame *hbrt_dsp_frame = &frame;
 
@@ -79,7 +81,7 @@ static void send_packet(const struct hbrt_guest_message *head, const char *text,
 static size_t receive(int from, struct hbrt_guest_packet *packet) {
   for (;;) {
     const ssize_t size = recv(from, packet, sizeof *packet - 1, 0);
-    if (size == 0) _exit(0);
+    if (size == 0 || (size < 0 && errno != EINTR)) _exit(0); /* the core is gone, or the image has closed the socket */
     if (size >= (ssize_t)sizeof packet->head) return (size_t)size;
   }
 }
@@ -231,8 +233,10 @@ int hb_dsp_start(void) {
     const uint32_t number = page->posted;
     task_client = page->client;
     is_in_task = 1;
-    page->status = run();
+    const int status = run();
+    if (is_copy) _exit(0);
     fflush(stdout);
+    page->status = status;
     is_in_task = 0;
     __atomic_store_n(&page->done, number, __ATOMIC_RELEASE);
     hbrt_full_fence(); /* done before the flag: pairs with a core that goes to sleep */
@@ -257,6 +261,8 @@ static uint64_t number(const char *name) {
   return text ? strtoull(text, NULL, 0) : 0;
 }
 
+static void become_copy(void) { is_copy = 1; }
+
 /* Without a board, a program with its own main() runs by itself, until it needs one. */
 __attribute__((constructor(101))) static void begin(void) {
   if (!getenv("HBRT_HEXAGON_CHANNEL")) return;
@@ -266,6 +272,7 @@ __attribute__((constructor(101))) static void begin(void) {
   answers = (int)number("HBRT_HEXAGON_ANSWERS");
   core = (int)number("HBRT_HEXAGON_CORE");
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  pthread_atfork(NULL, NULL, become_copy);
   page = mmap(NULL, HBRT_GUEST_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, shared, 0);
   static const char other_version[] = "the image was built by another version of hbrt: rebuild it";
   if (page == MAP_FAILED || page->version != HBRT_GUEST_VERSION) end(other_version);
