@@ -191,7 +191,7 @@ class FastrpcRuntime:
             kept, back = Kept(made, opened, changes, self._counts.tally(made.each), [], []), made.back
         else:
             opened, made = kept.opened, kept.made
-            back = fill(made, spans, word >> 16 & 0xFF)
+            back = fill(made, spans, word >> 16 & 0xFF) if made.copies else made.back
         try:
             if made.clean:
                 self._messages.flush(made.clean, HB_SYS_MEM_CACHE_CLEAN)
@@ -203,7 +203,8 @@ class FastrpcRuntime:
                 self._release(made.buffer)
             raise
         self._messages.end(made, opened)
-        self._settle(made, back)
+        if back or made.invalidate:
+            self._settle(made, back)
         kept.tally.calls += 1
         if is_new or made.copies:
             may_keep = self._messages.is_plain if made.copies else not made.watched
