@@ -225,10 +225,13 @@ def _settled(count: Callable[[], int]) -> int:
 
 
 def test_the_slow_calls_are_not_of_another_kind(dsp_board: Board) -> None:
-    """A wake-up that is lost costs a beat of 100 ms, thousands of times a call: it would show even here."""
+    """A wake-up that is lost costs a beat of 100 ms, thousands of times a call: it would show in each of five rounds.
+
+    On a busy machine, a round may have another process's time slices in it instead.
+    """
     dsp_board.ping()
-    times = sorted(dsp_board.ping() for _ in range(1000))
-    assert times[900] < 25 * times[500]
+    rounds = (sorted(dsp_board.ping() for _ in range(300)) for _ in range(5))
+    assert any(times[270] < 25 * times[150] for times in rounds)
 
 
 def test_many_clients_of_one_process_share_fairly_enough(dsp_board: Board) -> None:
