@@ -49,6 +49,22 @@ uint64_t *hbrt_client_handles(hbrt_client *client) { return client->handles; }
 
 uint64_t hbrt_client_serial(hbrt_client *client) { return __atomic_load_n(&client->serial, __ATOMIC_RELAXED); }
 
+int hbrt_client_note(hbrt_client *client, void *records, uint32_t count) {
+    hbrt_events **place = &client->events, *ring = NULL;
+    if (records != NULL) {
+        ring = calloc(1, sizeof *ring);
+        if (ring == NULL) return 0;
+        *ring = (hbrt_events){.records = records, .count = count, .older = *place};
+    }
+    /* Another thread may be in the middle of a call, so older rings are freed only with the client. */
+    if (ring == NULL && *place != NULL) {
+        __atomic_store_n(&(*place)->is_over, 1, __ATOMIC_RELAXED);
+        return 1;
+    }
+    __atomic_store_n(place, ring, __ATOMIC_RELEASE);
+    return 1;
+}
+
 /* Threads ring doorbells and write states between these two: no descriptor or slot changes owner in the meantime. */
 static int enter(hbrt_client *client) {
     __atomic_add_fetch(&client->inside, 1, __ATOMIC_SEQ_CST);
@@ -212,6 +228,15 @@ static int64_t publish(hbrt_client *client, int64_t handle, uint32_t core_mask, 
     return HBRT_UNSERVED;
 }
 
+/* Record a submission that began at `start_ns`; 0 if the client records nothing. */
+static void note_submission(hbrt_client *client, int64_t handle, uint64_t start_ns) {
+    if (start_ns == 0 || handle <= 0) return;
+    const hbrt_slot_record *record = hbrt_record(&client->file, slot_of(client, handle));
+    hbrt_note(client->events, (hbrt_event){.start_ns = start_ns, .end_ns = hbrt_now_ns(), .kind = HBRT_NOTE_SUBMIT,
+                                           .a = HBRT_GET(record->sequence), .b = HBRT_GET(record->cmd),
+                                           .unit = (uint16_t)HBRT_GET(record->client)});
+}
+
 static int64_t submit(hbrt_client *client, const hbrt_request *task, int is_checked) {
     int64_t answer = HBRT_ASK;
     uint64_t start_ns = begin_note(client);
@@ -219,7 +244,7 @@ static int64_t submit(hbrt_client *client, const hbrt_request *task, int is_chec
     if (enter(client)) answer = fill(client, task, is_checked);
     if (answer > 0) answer = publish(client, answer, (uint32_t)task->core_mask, task->priority >= HBRT_URGENT);
     leave(client);
-    hbrt_note_submission(client, answer, start_ns);
+    note_submission(client, answer, start_ns);
     return answer;
 }
 
@@ -249,7 +274,7 @@ int64_t hbrt_prepare(hbrt_client *client, const void *request, int is_checked) {
         }
     }
     leave(client);
-    hbrt_note_submission(client, answer, start_ns);
+    note_submission(client, answer, start_ns);
     return answer;
 }
 

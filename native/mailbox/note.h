@@ -29,8 +29,4 @@ void hbrt_note(hbrt_events *ring, hbrt_event what);
 
 void hbrt_events_free(hbrt_events *newest);
 
-/* Record a submission, or a wait for a task, that began at `start_ns`; 0 if the client records nothing. */
-void hbrt_note_submission(hbrt_client *client, int64_t handle, uint64_t start_ns);
-void hbrt_note_wait(hbrt_client *client, int64_t handle, uint64_t start_ns, int answer);
-
 #endif

@@ -247,6 +247,17 @@ static int wait_for(hbrt_client *client, int64_t handle, int64_t timeout_ns, int
     return live(client, slot) == wanted ? state : HBRT_ASK;
 }
 
+/* Record a wait for a task that began at `start_ns`. */
+static void note_wait(hbrt_client *client, int64_t handle, uint64_t start_ns, int answer) {
+    if (answer < HBRT_DONE && answer != HBRT_TIMEOUT) return;
+    const hbrt_slot_record *record = hbrt_record(&client->file, slot_of(client, handle));
+    hbrt_event what = {.start_ns = start_ns, .end_ns = hbrt_now_ns(), .kind = HBRT_NOTE_WAIT, .a = HBRT_GET(record->sequence),
+                       .b = HBRT_GET(record->claim_ns), .d = HBRT_GET(record->cmd), .unit = (uint16_t)HBRT_GET(record->client)};
+    if (what.b < what.a) what.b = 0; /* left by an earlier task in the slot */
+    if (answer >= HBRT_DONE) what.c = HBRT_GET(record->done_ns);
+    hbrt_note(client->events, what);
+}
+
 int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int polls) {
     /* One wait of a program may be several calls, with signal handlers running in between: it begins with the first
      * one. */
@@ -267,7 +278,7 @@ int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int polls
     } else if (may_poll && answer >= HBRT_DONE) {
         learn(client, hbrt_record(&client->file, slot_of(client, handle)), answer == HBRT_DONE, start_ns);
     }
-    if (noted_ns) hbrt_note_wait(client, handle, start_ns, answer);
+    if (noted_ns) note_wait(client, handle, start_ns, answer);
     return answer;
 }
 
