@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from hbrt.borders.guests import WITH_C_NAMES
 from tests.limits import PATIENCE_S
 
 PACKAGES = Path(__file__).resolve().parent.parent / "packages"
@@ -41,6 +43,15 @@ def test_a_wheel_holds_every_file_of_its_package_and_stands_on_the_core(
     files = (file for file in (source / package).rglob("*") if file.is_file() and "__pycache__" not in file.parts)
     assert held == {file.relative_to(source).as_posix() for file in files}
     assert "Requires-Dist: hbrt" in metadata
+
+
+def test_the_core_knows_the_packages_with_c_names() -> None:
+    projects = [tomllib.loads(one.read_text(encoding="utf-8")) for one in PACKAGES.glob("*/pyproject.toml")]
+    modules = [one["project"].get("entry-points", {}).get("hbrt.c_names", {}) for one in projects]
+    packages = {module.partition(".")[0] for one in modules for module in one.values()}
+    assert packages == set(WITH_C_NAMES)
+    native = {Path(one["tool"]["hbrt"]["native"]).parent.name for one in projects if "hbrt" in one["tool"]}
+    assert native == packages
 
 
 @pytest.mark.parametrize("name", ["fastrpc", "rdk", "rknn"])
