@@ -91,7 +91,8 @@ def of_guest(folder: Path) -> list[Library]:
         of_side = ("-lhbrt", FILTER) if side == "arm" else ("-lhbrt_dsp", "-lm")
         flags = (f"-L{TARGET / 'lib'}", *of_side, *(f"-Wl,-rpath,{place}" for place in TO_CORE))
         sources = tuple(native / source for source in one["sources"])
-        folders = (NATIVE / side, NATIVE / "include" / side, *headers)
+        of_own_side = (place for place in (native / side / "include",) if place.is_dir())  # before those of both sides
+        folders = (NATIVE / side, NATIVE / "include" / side, *of_own_side, *headers)
         found.append(Library(native / "lib" / name, sources, folders, flags, tuple(one.get("names", ()))))
     return found
 

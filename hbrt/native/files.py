@@ -41,8 +41,16 @@ def include_folders() -> list[Path]:
 
 
 def image_folders() -> list[Path]:
-    """Return the folders with headers for compiling an image, in search order: the core's, then the guests'."""
-    of_guests = [one for folder in _guests("dsp") for one in with_subfolders(folder.with_name("include"))]
+    """Return the folders with headers for compiling an image, in search order: the core's, then the guests'.
+
+    A guest's folder ``dsp/include`` has headers that differ for images.
+    """
+    of_guests = [
+        one
+        for folder in _guests("dsp")
+        for one in (folder / "include", *with_subfolders(folder.with_name("include")))
+        if one.is_dir()
+    ]
     return [include_dir("dsp"), *of_guests]
 
 

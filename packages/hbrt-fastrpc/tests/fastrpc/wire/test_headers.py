@@ -2,11 +2,12 @@
 
 from fastrpc.wire.aee import Aee
 from hbrt.profiles.profile import find
-from tools.docs_aee import HEADER, text
+from tools.docs_aee import HEADERS, text
 
 
 def test_codes_in_c() -> None:
-    assert HEADER.read_text(encoding="utf-8") == text(), "run: python -m tools.docs_aee"
+    for header, offset in HEADERS.items():
+        assert header.read_text(encoding="utf-8") == text(offset), "run: python -m tools.docs_aee"
 
 
 def test_codes_of_the_profile() -> None:

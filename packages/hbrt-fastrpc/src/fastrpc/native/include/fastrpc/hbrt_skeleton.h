@@ -26,8 +26,8 @@ int hbrt_fastrpc_is_newer(const char *uri, const char *version);
  * if there is none. */
 int adsp_mmap_fd_getinfo(int fd, uint32_t *len);
 
-/* How an error code of the DSP side arrives at the CPU. */
-#define HBRT_FASTRPC_ON_DSP(code) ((int)(0x80000400u + (unsigned)(code)))
+/* How an error code of the DSP side arrives at the CPU; in an image, most have the offset already. */
+#define HBRT_FASTRPC_ON_DSP(code) ((int)(0x80000400u | (unsigned)(code)))
 
 #ifdef __cplusplus
 }

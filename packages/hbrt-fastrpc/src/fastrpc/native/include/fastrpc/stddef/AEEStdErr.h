@@ -1,10 +1,11 @@
-/* Codes of FastRPC, out of fastrpc/wire/aee.py.
+/* Codes of FastRPC in programs, out of fastrpc/wire/aee.py.
  *
  * Source: qualcomm/fastrpc, AEEStdErr.h, for names and values, https://github.com/qualcomm/fastrpc
  */
 #ifndef HBRT_FASTRPC_AEESTDERR_H
 #define HBRT_FASTRPC_AEESTDERR_H
 
+#define AEE_EOFFSET 0
 #define AEE_SUCCESS 0 /* The call succeeded. */
 #define AEE_EUNKNOWN (-1) /* Unknown error. */
 #define AEE_EFAILED 1 /* The call failed. */
