@@ -19,10 +19,11 @@ from hbrt.native.image_flags import image_flags, is_cpp
 from hbrt.port.headers import nearest_first, package_flags
 from hbrt.port.scan import Found, Unit
 
-_HEXAGON_VERSION = 73  # what current programs ask for; older code is in it
+_HEXAGON_VERSION = 79  # what current programs ask for; older code is in it
 _HEXAGON_HEADER = re.compile(r"(?:.*/)?(?:HAP_|qurt|hexagon_|hvx|hmx_|worker_pool|qprintf|q6sim|sim_).*\.h$")
 _HEXAGON_TEXT = re.compile(r"\bHVX_Vector|\bQ6_\w+_")
 _OF_THIS_MACHINE = ("-I/usr/", "-idirafter/usr/")
+_ABSENT = re.compile(r"No such file or directory$|file not found$")
 _ASSEMBLY = re.compile(r"\b(?:__)?asm(?:__)?\b")
 _IDL = [sys.executable, "-m", "hbrt", "idl"]
 
@@ -66,7 +67,11 @@ def _interface(root: Path, path: str, folder: Path, also: list[str]) -> str:
 
 
 def _unit(root: Path, unit: Unit, generated: list[str], *, has_hexagon: bool) -> str:
-    """Compile a unit for the side that it seems to belong to, else for another; the first error of the first."""
+    """Compile a unit for the side that it seems to belong to, else for another; the first error of the first.
+
+    One that does not build is tried with each macro that its build files define under a condition, too: it may be for
+    another board than the rest of the tree.
+    """
     texts = [(root / path).read_text(encoding="utf-8", errors="replace") for path in unit.searched.files]
     names = {*unit.searched.others, *unit.searched.files[1:]}
     if unit.path.endswith((".s", ".S")):
@@ -87,6 +92,11 @@ def _unit(root: Path, unit: Unit, generated: list[str], *, has_hexagon: bool) ->
         if not reason:
             return ""
         why = why or reason
+    if not _ABSENT.search(why):
+        for macro in dict.fromkeys(macro for given in unit.given for macro in given.choices):
+            line = _line(sides[0], [f"-D{macro}", *arguments], unit.path, is_checked=is_checked)
+            if not _run(root, line):
+                return ""
     return why
 
 

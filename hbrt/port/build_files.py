@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os.path import normpath
 
 CMAKE = "CMakeLists.txt"
-NAMES = frozenset({CMAKE, "Makefile", "makefile", "GNUmakefile", "Android.mk"})
+NAMES = re.compile(r"(?:.*/)?(?:CMakeLists\.txt|(?:GNU)?[Mm]akefile|[\w.-]+\.(?:mk|mak|min))")
 _WORDS = frozenset({"PUBLIC", "PRIVATE", "INTERFACE", "SYSTEM", "BEFORE", "AFTER", "debug", "optimized", "general"})
 _CONDITIONS = re.compile(r"\b(end)?(?:if|foreach|while|function|macro)\s*\(", re.IGNORECASE)
 _DEFINITIONS = re.compile(
     r"\b(?:add_definitions|add_compile_definitions|target_compile_definitions\s*\(\s*\S+)\s*\(?([^()]*)\)",
     re.IGNORECASE,
 )
+_CHOICES = re.compile(r"\b(?:DEFS|DEFINES|DEFINITIONS|COMPILE_DEFINITIONS)\s+([A-Z_0-9 ]+?)\s*[)\n]")
 _FOLDERS = re.compile(r"\b(?:include_directories|target_include_directories\s*\(\s*\S+)\s*\(?([^()]*)\)", re.IGNORECASE)
 _LINKED = re.compile(r"\b(?:target_link_libraries\s*\(\s*\S+|link_libraries\s*\()([^()]*)\)", re.IGNORECASE)
 _SET = re.compile(r"\bset\s*\(\s*(\w+)\s+([^()]*)\)", re.IGNORECASE)
@@ -38,12 +39,14 @@ class Given:
 
     Attributes:
         macros: Those that it defines without a condition, as NAME or NAME=VALUE; NDEBUG where it sets a release build.
+        choices: Macros that it defines under a condition, or for some targets, such as a board's.
         folders: Those of its include folders that can be known, from the root of the tree, or absolute.
         libraries: What it links.
         standards: The last -std= of C and of C++, by suffix of the language: "" and "++".
     """
 
     macros: list[str] = field(default_factory=list)
+    choices: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
     libraries: set[str] = field(default_factory=set)
     standards: dict[str, str] = field(default_factory=dict)
@@ -81,9 +84,18 @@ def read_build_files(texts: Mapping[str, str]) -> dict[str, Given]:
 
 
 def above(read: Mapping[str, Given], unit: str) -> list[Given]:
-    """What holds for a unit: the build files in its folder and above it, the nearest first."""
-    folders = _up(folder_of(unit))
-    return [read[path] for folder in folders for path in sorted(read) if folder_of(path) == folder]
+    """What holds for a unit: the build files in its folder and above it, the nearest first.
+
+    A CMakeLists.txt adds to the macros of those above it; of makefiles, those of the nearest folder hold alone.
+    """
+    found, nearest = [], ""
+    for folder in _up(folder_of(unit)):
+        for path in sorted(read):
+            if folder_of(path) == folder:
+                is_far = nearest not in {"", folder} and not path.endswith(CMAKE)
+                found.append(replace(read[path], macros=[]) if is_far else read[path])
+                nearest = nearest or (folder if read[path].macros and not path.endswith(CMAKE) else "")
+    return found
 
 
 def folder_of(path: str) -> str:
@@ -107,6 +119,8 @@ def _cmake(plain: str, here: str, variables: dict[str, str]) -> Given:
     words = _words(_DEFINITIONS.findall(" ".join(always)))
     released = ["NDEBUG"] if _RELEASE.search(plain) else []
     given = Given(_macros([*(word.removeprefix("-D") for word in words), *released]))
+    choices = [word.removeprefix("-D") for word in _words([*_DEFINITIONS.findall(plain), *_CHOICES.findall(plain)])]
+    given.choices = [name for name in _macros(choices) if name not in given.macros]
     given.folders = _inside(_words(_FOLDERS.findall(plain)), here, variables)
     given.libraries = _libraries(_words(_LINKED.findall(plain))) | set(_FLAG.findall(plain))
     return given
@@ -115,6 +129,7 @@ def _cmake(plain: str, here: str, variables: dict[str, str]) -> Given:
 def _make(plain: str, here: str, variables: dict[str, str]) -> Given:
     always = _words([_MAKE_CONDITION.sub("", plain)])
     given = Given(_macros(word[2:] for word in always if word.startswith("-D")))
+    given.choices = _macros(word[2:] for word in {*_words([plain])} - {*always} if word.startswith("-D"))
     folders = [word[2:] for word in _words([plain]) if word.startswith("-I")]
     folders += _words([text for name, text in _ASSIGNED.findall(plain) if name == "LOCAL_C_INCLUDES"])
     given.folders = _inside(folders, here, variables)

@@ -94,7 +94,7 @@ def scan(root: Path, parts: tuple[str, ...] = ()) -> Found:
     def read(path: str) -> str:
         return (root / path).read_text(encoding="utf-8", errors="replace")
 
-    builds = read_build_files({path: read(path) for path in files if path.rpartition("/")[2] in NAMES})
+    builds = read_build_files({path: read(path) for path in files if NAMES.fullmatch(path)})
     given = cache(lambda folder: tuple(above(builds, f"{folder}/any")))
     vendors, systems = _headers_of([*_vendor_folders(), include_dir("")]) | _of_hexagon(), _system_folders()
     is_of_system = cache(lambda name: _is_in(name, systems))

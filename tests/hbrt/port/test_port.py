@@ -218,14 +218,16 @@ def test_build_files_give_folders_macros_and_standards() -> None:
     below = 'include_directories(../inc ${LIBS}/one "${PROJECT_SOURCE_DIR}/two" ${GONE}/x /usr/include)\n'
     below += "set(MORE a)\n" + 'set(MORE "${MORE} ${MORE}")\n' * 40
     make = "INC = src\nCFLAGS += -I$(INC)/a -I../up -std=c99 -DONE\nifdef X\nCFLAGS += -DTWO\nendif\n"
-    read = read_build_files({"CMakeLists.txt": root, "sub/CMakeLists.txt": below, "sub/Makefile": make})
+    texts = {"CMakeLists.txt": root, "a.mk": "F += -DFAR\n"}
+    read = read_build_files({**texts, "sub/CMakeLists.txt": below, "sub/Makefile": make})
     assert [one.folders for one in above(read, "sub/src/main.cc")] == [
         ["inc", "lib/one", "two", "/usr/include"],
         ["sub/src/a", "up"],
         [],
+        [],
     ]
-    assert [one.macros for one in above(read, "sub/main.cc")] == [[], ["ONE"], ["NDEBUG"]]
-    assert [one.standards for one in above(read, "sub/main.cc")] == [{}, {"": "c99"}, {"++": "gnu++14"}]
+    assert [one.macros for one in above(read, "sub/main.cc")] == [[], ["ONE"], ["NDEBUG"], []]
+    assert [one.standards for one in above(read, "sub/main.cc")] == [{}, {"": "c99"}, {"++": "gnu++14"}, {}]
 
 
 def test_a_unit_searches_the_folders_that_its_includes_need(tree: Path) -> None:
@@ -244,6 +246,17 @@ def test_a_unit_searches_the_folders_that_its_includes_need(tree: Path) -> None:
     assert (unit.searched.folders, unit.searched.others) == ({"one/lib", "one/third"}, {"hb_dnn.h"})
     with pytest.raises(FileNotFoundError, match="to compile"):
         scan(tree, ("three",))
+
+
+def test_a_unit_for_another_board_builds_with_the_macro_of_its_condition(tree: Path) -> None:
+    build = (
+        "if(SOC STREQUAL other)\n  add_definitions(-DOTHER)\nendif()\nbuildtarget(NAME two SRCS two.cc DEFS TWO FOUR)\n"
+    )
+    (tree / "CMakeLists.txt").write_text(build)
+    for name in ("OTHER", "TWO", "THREE"):
+        (tree / "src" / f"{name}.cc").write_text(f"#ifndef {name}\n#error not {name}\n#endif\n")
+    document = json.loads(CliRunner().invoke(command, [str(tree), "--json"]).stdout)
+    assert document["failed"] == {"src/THREE.cc": "#error not THREE"}
 
 
 def test_units_beside_a_vendor_s_user_are_compiled_and_others_are_not(tree: Path) -> None:
