@@ -368,20 +368,23 @@ def table(rows: list[Result], listed: dict[str, Any]) -> str:
     Args:
         rows: Of one vendor.
         listed: What compatibility.toml says. Its reasons with ``offered = false`` are of what hbrt does not offer: what
-            needs that is left out of the second count.
+            needs that is left out of the second count. Those with ``complete = false`` are of programs with files or
+            libraries that cannot be had, which build nowhere: they are left out of the last count, too.
     """
     reasons = listed.get("reason", [])
     whys = [why_not(row.text, reasons) for row in rows]
     absent = [one["name"] for one in reasons if not one.get("offered", True) and one["name"] in whys]
+    partial = [one["name"] for one in reasons if not one.get("complete", True) and one["name"] in whys]
     kinds = [kind_of(row, listed["repository"]) for row in rows]
-    counted = [(kind, why) for kind, why in zip(kinds, whys, strict=True) if why not in absent]
-    columns = ["programs", "build or run", *([f"the same without {' and '.join(absent)}"] if absent else [])]
+    counts = {"build or run": list(zip(kinds, whys, strict=True))}
+    for title, left in ((f"the same without {' and '.join(absent)}", absent), ("of complete ones", partial)):
+        if left:
+            counts[title] = [(kind, why) for kind, why in list(counts.values())[-1] if why not in left]
+    columns = ["programs", *counts]
     lines = [f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}\n"]
     for kind in [*sorted(set(kinds)), "all"]:
-        parts = (
-            [why for own, why in some if kind in {own, "all"}] for some in (zip(kinds, whys, strict=True), counted)
-        )
-        lines.append(f"| {kind} | {' | '.join([*map(_share, parts)][: len(columns) - 1])} |\n")
+        parts = ([why for own, why in some if kind in {own, "all"}] for some in counts.values())
+        lines.append(f"| {kind} | {' | '.join(map(_share, parts))} |\n")
     lines.append("\n| why not | programs |\n|---|---|\n")
     lines += [f"| {why} | {number} |\n" for why, number in Counter(filter(None, whys)).most_common()]
     lines.append(f"\n{HEAD}")

@@ -66,13 +66,15 @@ def test_each_program_has_its_result(mirror: tuple[Path, str]) -> None:
     ]
     whole = results(folder, {"vendor": "RDK", "name": "author/name", "commit": commit}, [])
     assert {row.path: row.text for row in whole} == {row.path: row.text for row in rows[:2]}
-    reasons = [{"name": "NO", "match": "^no/", "offered": False}, {"name": "camera", "match": "camera"}]
+    reasons = [
+        {"name": "NO", "match": "^no/", "offered": False},
+        {"name": "camera", "match": "camera", "complete": False},
+    ]
     shown = table(rows, {"repository": [{**repository, "board": "S9"}], "reason": reasons})
-    assert (
-        "| C and C++ for S9 | 1 of 2 (50.0%) | 1 of 1 (100.0%) |\n| Python | 3 of 6 (50.0%) | 3 of 6 (50.0%) |" in shown
-    )
-    assert "without NO |" in shown
-    assert "| all | 4 of 8 (50.0%) | 4 of 7 (57.1%) |" in shown
+    assert "| C and C++ for S9 | 1 of 2 (50.0%) | 1 of 1 (100.0%) | 1 of 1 (100.0%) |\n" in shown
+    assert "| Python | 3 of 6 (50.0%) | 3 of 6 (50.0%) | 3 of 4 (75.0%) |" in shown
+    assert "without NO | of complete ones |" in shown
+    assert "| all | 4 of 8 (50.0%) | 4 of 7 (57.1%) | 4 of 5 (80.0%) |" in shown
     assert "| camera | 2 |\n| NO | 1 |\n| hbrt or the stand-in | 1 |" in shown
     assert "| no \\| camera |  | camera |\n| author/name | py/wait.py" in shown
     with pytest.raises(FileNotFoundError, match="has no commit"):
