@@ -29,7 +29,7 @@ TABLE: tuple[Setting, ...] = (
         "HBRT_HOME",
         "path",
         "",
-        "directory that holds boards; else $XDG_RUNTIME_DIR/hbrt, else /tmp/hbrt-<uid>",
+        "directory that holds boards; else $XDG_RUNTIME_DIR/hbrt, else /tmp/hbrt-UID",
     ),
     Setting(
         "HBRT_BOARD",

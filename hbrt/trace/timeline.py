@@ -151,7 +151,7 @@ class _Timeline:
             priority, is_claim = step & _CLAIMED - 1, step & _CLAIMED
             counts[priority] += -1 if is_claim else 1
             at_ns = (step >> _CODE_BITS) + self._first_end_ns
-            self._sink.value(self._counter(f"tasks that wait, priority {priority}"), at_ns, counts[priority])
+            self._sink.value(self._counter(f"waiting tasks, priority {priority}"), at_ns, counts[priority])
 
     # -- a program, a relay or a gateway
 

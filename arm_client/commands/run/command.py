@@ -30,7 +30,7 @@ from hbrt.status import name_of
 SAMPLE_SECONDS = 60.0
 # The first Hexagon code of a machine compiles the C library, too; quality recognizes 5000 words three times.
 LONG_SECONDS = {"hexagon": 600.0, "quality": 600.0}
-_OF_SAMPLES = ("output", "picture", "points", "recording", "model", "image")
+_OF_SAMPLES = ("output", "picture", "points", "recording", "model")
 _CORES = {0: "any", 1: "0", 2: "1"}
 
 
@@ -99,8 +99,7 @@ def _complete_sample(ctx: click.Context, _param: click.Parameter, incomplete: st
 @file_option("--model", help="ONNX model for the dnn samples that take one, with its description beside it.")
 @file_option(
     "--image",
-    help="For a program, the DSP image of its private board, as in HBRT_IMAGE. For a model sample, the picture; any "
-    "file that OpenCV reads.",
+    help="DSP image of a program's private board, as in HBRT_IMAGE.",
 )
 @click.option(
     "--mode",
@@ -177,14 +176,13 @@ def command(
         raise click.UsageError(f"Name a program, or a group of samples; there are {', '.join([*groups(), GROUP])}.")
     if group == GROUP:
         why = f"has no effect: {GROUP} have their own board, with all checks"
-        _refuse_options((*_OF_SAMPLES, "board", "check", "mode"), why)
+        _refuse_options((*_OF_SAMPLES, "image", "board", "check", "mode"), why)
         with recorded() as run, traced_run(trace, None):
             report = _run_defects(names, timeout)
         report.code = run.exit_code(report.code)
         return report
     if group not in groups() and is_program(group):
-        of_samples = tuple(name for name in (*_OF_SAMPLES, "timeout") if name != "image")
-        _refuse_options(of_samples, "is for samples: your own program does not take it")
+        _refuse_options((*_OF_SAMPLES, "timeout"), "is for samples: your own program does not take it")
         if image is not None and running_here(board) is not None:
             why = (
                 f"has no effect: board {board.name} is running with its own image. Load yours with `hbrt "
@@ -192,6 +190,7 @@ def command(
             )
             _refuse_options(("image",), why)
         return run_program(group, names, board if was_named else None, mode, image, trace=trace)
+    _refuse_options(("image",), "is for programs: the packaged image has the ops of the samples")
     named = tuple(name for name in names if name != "help")
     samples = chosen(group, named)
     if "help" in names:
@@ -202,7 +201,6 @@ def command(
         "input_file": picture,
         "wav_file": recording,
         "model_file": model,
-        "image_file": image,
     }
     with recorded() as run, traced_run(trace, board_to_trace(board)):
         report = _run_samples(

@@ -19,7 +19,6 @@ _FILES = {
     "input_file": ("--input", "picture"),
     "wav_file": ("--wav", "speech"),
     "model_file": ("--model", "model"),
-    "image_file": ("--image", "model"),
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from rich.text import Text
 
 from dsp_server.commands.top.report import FAR_BEYOND, parts_of
-from dsp_server.commands.top.sample import SORTS, Sample, key_of
+from dsp_server.commands.top.sample import Sample, key_of
 from hbrt.borders.printable import printable
 from hbrt.cli.tables import COLORS, Table, cells_of, padded_lines, short_time
 
@@ -89,7 +89,8 @@ def screen_of(sample: Sample, sort: str, history: History, width: int) -> Text:
     ):
         screen.append(f"{name:8}{now:>10} ")
         screen.append(f"{sparkline(list(values)[-room:], top)}\n", style="cyan")
-    keys = f"Keys: c calls, r run time, w waiting, f failures, q quit. Sorted by {SORTS[sort]}."
+    words = {"c": "calls", "r": "run time", "w": "waiting time", "f": "failures"}
+    keys = f"Sorted by {words[sort]}. Keys: {', '.join(f'{key} {word}' for key, word in words.items())}, q quit."
     screen.append("".join(f"\n{line}" for line in textwrap.wrap(keys, width)), style="dim")
     for word, color in COLORS.items():
         screen.highlight_regex(rf"(?<=\s){word}(?=\s)", color)

@@ -28,15 +28,15 @@ SAMPLES = Path(__file__).resolve().parent.parent.parent
 BUILDER = SAMPLES / "dnn" / "build_mobilenet.py"
 
 
-def main(model_file: str = "", image_file: str = PICTURE) -> Any:
+def main(model_file: str = "", input_file: str = PICTURE) -> Any:
     """Prints the five likeliest classes of a given model; returns the score of every class."""
-    picture = read_picture(image_file)
+    picture = read_picture(input_file)
     file = model_file or str(built())
 
     os.environ["HB_DNN_ENABLE_DSP"] = "1"  # read when the first model is loaded
     with contextlib.ExitStack() as held:  # resources are released in reverse order, also if a call fails
         name, scores = classify(file, picture, held)
-    print("\n".join(report(f"{name} on {Path(image_file).name}", scores, is_random=not model_file)))
+    print("\n".join(report(f"{name} on {Path(input_file).name}", scores, is_random=not model_file)))
     return scores
 
 

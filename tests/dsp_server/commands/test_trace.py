@@ -77,7 +77,7 @@ def check(trace: Trace, count: int) -> None:
         assert any(copy.meets(compute) for copy in moved for compute in computes)  # what ping-pong is for
         used = [value for _, value in trace.values[f"{core} TCM bank 0, bytes"]]
         assert (max(used) > 0, used[-1]) == (True, 0)
-    waiting = trace.values[next(name for name in trace.values if name.endswith("tasks that wait, priority 0"))]
+    waiting = trace.values[next(name for name in trace.values if name.endswith("waiting tasks, priority 0"))]
     assert [value for _, value in waiting[-1:]] == [0]
 
 

@@ -101,8 +101,8 @@ def test_a_program_that_notes_nothing_has_its_submissions_by_its_tasks(tmp_path:
 def test_tasks_that_wait_are_counted_by_priority(tmp_path: Path) -> None:
     tasks = [task(1000, 3001, 4000), task(1100, 4001, 5000), task(1200, 5001, 5500, priority=250)]
     values = shown(tmp_path, tasks).values
-    assert values["board b / tasks that wait, priority 3"] == [(1000, 1), (1100, 2), (3000, 1), (4000, 0)]
-    assert values["board b / tasks that wait, priority 250"] == [(1200, 1), (5000, 0)]
+    assert values["board b / waiting tasks, priority 3"] == [(1000, 1), (1100, 2), (3000, 1), (4000, 0)]
+    assert values["board b / waiting tasks, priority 250"] == [(1200, 1), (5000, 0)]
 
 
 def test_failures_findings_and_lost_events_are_marks(tmp_path: Path) -> None:

@@ -59,6 +59,6 @@ def test_a_trace_answers_in_sql(traced: Path, tmp_path: Path, ending: str) -> No
         assert trace.ask(NESTED) == trace.ask(WAITS) != [(0,)]
         assert trace.ask(OVERLAP)[0][0] > 0
         assert trace.ask(COUNTER.format("core _ TCM bank 0, bytes%"))[0][0] > 0
-        assert trace.ask(COUNTER.format("tasks that wait, priority 0%")) == [(1, 0)]
+        assert trace.ask(COUNTER.format("waiting tasks, priority 0%")) == [(1, 0)]
     finally:
         trace.close()

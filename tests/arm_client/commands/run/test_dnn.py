@@ -83,7 +83,7 @@ def test_a_users_model_and_picture(shell: Shell, small: Path, tmp_path: Path) ->
     picture = np.zeros((30, 40, 3), np.uint8)
     picture[..., 2] = 250
     cv2.imwrite(str(tmp_path / "red.png"), picture)
-    printed = shell.good("run", "dnn", "mobilenetv1", "--model", small, "--image", tmp_path / "red.png")
+    printed = shell.good("run", "dnn", "mobilenetv1", "--model", small, "--input", tmp_path / "red.png")
     assert "small on red.png, softmax on the DSP:\ntop 1: class 2, " in printed
     assert "random" not in printed
     assert printed.rstrip().endswith("1 of 1 passed, on a private board, in relay mode.")
@@ -118,10 +118,14 @@ def test_the_sample_releases_all_when_a_call_fails(shell: Shell, small: Path) ->
 
 
 def test_a_model_is_for_samples_that_take_one(shell: Shell, small: Path) -> None:
-    for arguments in (("nn", "softmax", "--model", small), ("dnn", "digits", "--image", small)):
+    for arguments, refusal in (
+        (("nn", "softmax", "--model", small), "is for model samples; "),
+        (("dnn", "digits", "--input", small), "is for picture samples; "),
+        (("dnn", "mobilenetv1", "--image", small), "--image is for programs"),
+    ):
         answer = shell.hbrt("run", *arguments)
         assert (answer.returncode, answer.stdout) == (2, "")
-        assert "is for model samples; " in answer.stderr
+        assert refusal in answer.stderr
 
 
 def test_help_lists_the_model_samples(shell: Shell) -> None:
