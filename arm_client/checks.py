@@ -37,7 +37,7 @@ def need_known(options: Mapping[str, object], kind: type) -> None:
 def need_whole(name: str, value: Any) -> None:
     """Check that a value is an int; raises CallerError."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-        raise refusal(f"{name} is {value!r}, but must be a whole number.")
+        raise refusal(f"{name} is {value!r}, but must be an integer.")
 
 
 def seconds_of(timeout: float) -> float:

@@ -196,7 +196,7 @@ def attached() -> Session:
         with process.lock:  # a fork waits for this: a half-loaded module would stay so forever in the child
             from arm_client.session import session
     except (OSError, ImportError) as error:
-        raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, f"Cannot load hbrt: {error}.") from None
+        raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, f"Cannot load hbrt: {str(error).rstrip('.')}.") from None
     return session.attached()
 
 
@@ -267,7 +267,7 @@ def _mem(call: str, given: object) -> hbSysMem:
 def _number(call: str, what: str, given: object) -> int:
     number = integer(given)
     if number is None:
-        raise _refusal(f"The {what} of {call} is {short_repr(given)}; pass a whole number.")
+        raise _refusal(f"The {what} of {call} is {short_repr(given)}; pass an integer.")
     return number
 
 

@@ -15,7 +15,7 @@ from hbrt_farm.result import Outcome, Status
 
 Steps = Generator[simpy.Event, Any, None]
 GOOD = Outcome(Status.GOOD)
-ROUNDS = 20  # items a board
+ROUNDS = 20  # items per board
 
 
 class Overheads(NamedTuple):
@@ -37,7 +37,7 @@ class Overheads(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A simulated run: boards, items a second, and the share of the time that the driver is busy."""
+    """A simulated run: boards, items per second, and the share of the time that the driver is busy."""
 
     boards: int
     rate: float
@@ -100,7 +100,7 @@ class Model:
 
 
 def plot(curves: Mapping[str, Sequence[Run]], file: Path) -> None:
-    """Boards against how many times the items a second of one board they bring."""
+    """Boards against how many times the items per second of one board they bring."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4), layout="constrained")

@@ -32,7 +32,7 @@ class Result:
     """By quantile: one client, one call after the other."""
     in_flight_per_s: list[float] = field(default_factory=list)
     clients_per_s: dict[int, list[float]] = field(default_factory=dict)
-    """By number of client processes: calls a second of all together."""
+    """By number of client processes: calls per second of all together."""
     clients_p50_us: dict[int, list[float]] = field(default_factory=dict)
     """Of the median client."""
     clients_evenness: dict[int, list[float]] = field(default_factory=dict)
@@ -118,7 +118,7 @@ def throughput_table(results: Results, *, markdown: bool) -> str:
 
 
 def goals(regime: str, results: Results) -> list[Goal]:
-    """Judge the boards that wait as by default by what was measured beside them."""
+    """Judge the boards that wait as by default by what was measured with them."""
     found = []
     for name in ("hbrt", "hbrt-2"):
         ours = results.get(name, Result())

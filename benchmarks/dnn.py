@@ -190,7 +190,7 @@ def measure(*, quick: bool) -> list[Line]:
     return lines
 
 
-main = command(measure, "Measure hbDNN beside bare onnxruntime.")
+main = command(measure, "Compare hbDNN with bare onnxruntime.")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A farm against one board: what an item costs beside the same calls, and what a second board brings, on this machine.
+"""A farm against one board: the cost of an item compared with the same calls, and the gain from a second board.
 
 ``python -m benchmarks.farm --quick`` takes a minute on an idle machine. What an item costs is CPU time, of this process
 and of the board's, whatever else runs; what a second board brings is a ratio of seconds, and needs idle CPUs.
@@ -115,10 +115,10 @@ def simulate(most: int, file: Path | None) -> None:
             service_s.append(time.process_time() - start)
     added = Overheads(mine - few_s, few_s, max(0.0, many_s - few_s) / 2_000, max(0.0, theirs - alone), trip_s / 2)
     print("Measured here, CPU times but for the way:")
-    print(f"  driver {added.item * 1e3:.3f} ms an item, {added.wait * 1e3:.3f} ms a wait")
+    print(f"  driver {added.item * 1e3:.3f} ms per item, {added.wait * 1e3:.3f} ms per wait")
     print(
         f"  {added.pending * 1e6:.3f} µs more of it for each item under way; "
-        f"a board {added.worker * 1e3:.3f} ms an item;"
+        f"a board {added.worker * 1e3:.3f} ms per item;"
     )
     print(f"  the way to a board {added.transit * 1e3:.3f} ms; an item {statistics.median(service_s) * 1e3:.1f} ms")
     print("Simulated:")

@@ -1,4 +1,4 @@
-"""What a FastRPC call costs beside hbDSPRpc: an op that does nothing, and a method that does nothing, take turns.
+"""A FastRPC call compared with hbDSPRpc: an op that does nothing, and a method that does nothing, take turns.
 
     python -m benchmarks.fastrpc [--rounds N] [--calls N] [--json FILE]
 
@@ -29,7 +29,7 @@ from benchmarks._measure import Rounds, machine, p50_us, table
 from fastrpc import Interface, remote_arg, remote_handle64
 from fastrpc.wire.scalars import make
 
-IMAGE = Path(__file__).parent / "_images" / "calls.py"  # beside this file, "fastrpc" would be this file
+IMAGE = Path(__file__).parent / "_images" / "calls.py"  # next to this file, "fastrpc" would be this file
 WORD = make(2, 3, 1)
 OWN, SHARED = "hbDSPRpc, wait, release", "remote_handle64_invoke, 4 registered buffers of 1 KiB"
 MAX_NATIVE, MAX_HEXAGON = 1.3, 3.0

@@ -1,9 +1,9 @@
-"""Point clouds into pillars: the board's two plans beside the CPU, numpy, numba and spconv, on one sweep, in one run.
+"""Point clouds into pillars: the board's two plans compared with the CPU, numpy, numba and spconv, on one sweep.
 
     python -m benchmarks.pointcloud [--model centerpoint|pointpillars] [--rounds N] [--json FILE] [--markdown]
 
 All take turns, round by round, in an order that moves on, each on a sweep that already lies where it reads it. Three of
-them stop earlier than the others: a public voxeliser fills pillars with float32 points and leaves encoding, quantizing
+them stop earlier than the others: a public voxelizer fills pillars with float32 points and leaves encoding, quantizing
 and transposing, which the rest of the table includes, to the model. Each of the three is also measured with those steps
 in numpy behind it. Machine code that numba makes is loaded before the first round. For one CPU, run it under
 ``taskset -c 0``.
@@ -87,7 +87,7 @@ def finish(voxels: Voxels, config: PillarConfig) -> tuple[npt.NDArray[np.int8], 
     return features, coordinates
 
 
-def numba_voxeliser(config: PillarConfig) -> Callable[[Points], Voxels]:
+def numba_voxelizer(config: PillarConfig) -> Callable[[Points], Voxels]:
     """Return the loop that public detection code bases have: look up the cell's pillar, append the point."""
     import numpy as np
 
@@ -145,8 +145,8 @@ def numba_voxeliser(config: PillarConfig) -> Callable[[Points], Voxels]:
     return run
 
 
-def spconv_voxeliser(config: PillarConfig) -> Callable[[Points], Voxels]:
-    """Return spconv's voxeliser for the CPU; its points are a tensor over the same memory."""
+def spconv_voxelizer(config: PillarConfig) -> Callable[[Points], Voxels]:
+    """Return spconv's voxelizer for the CPU; its points are a tensor over the same memory."""
     spconv: Any = import_module("spconv.utils")
     tensors: Any = import_module("cumm.tensorview")
     height = config.point_cloud_range[5] - config.point_cloud_range[2]
@@ -186,14 +186,14 @@ def entrants(points: Points, config: PillarConfig, board: Any) -> tuple[dict[str
         NUMPY: lambda: finish(numpy_voxels(points, config), config),
     }
     missing = []
-    for name, make in (("numba loop", numba_voxeliser), ("spconv CPU", spconv_voxeliser)):
+    for name, make in (("numba loop", numba_voxelizer), ("spconv CPU", spconv_voxelizer)):
         try:
-            voxelise = make(config)
+            voxelize = make(config)
         except ImportError as error:
             missing.append(f"{name}: not installed ({error}).")
             continue
-        found[f"{name}, pillars only"] = lambda voxelise=voxelise: voxelise(points)  # type: ignore[misc]
-        found[f"{name}, then numpy"] = lambda voxelise=voxelise: finish(voxelise(points), config)  # type: ignore[misc]
+        found[f"{name}, pillars only"] = lambda voxelize=voxelize: voxelize(points)  # type: ignore[misc]
+        found[f"{name}, then numpy"] = lambda voxelize=voxelize: finish(voxelize(points), config)  # type: ignore[misc]
     for name, run in found.items():  # also loads what is compiled, and touches every page
         _compare(name, run(), expected, config, np)
     return found, missing
@@ -231,7 +231,7 @@ def take_turns(actions: dict[str, Callable[[], object]], rounds: int) -> dict[st
 
 
 def judge(times: dict[str, Rounds]) -> list[Goal]:
-    """Compare plan 2, remote calls included, with the fastest public voxeliser and with numpy, round by round."""
+    """Compare plan 2, remote calls included, with the fastest public voxelizer and with numpy, round by round."""
     goals = []
     public = [name for name in PUBLIC if name in times]
     if public:

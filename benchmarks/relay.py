@@ -1,4 +1,4 @@
-"""What a call costs when a relay carries it, beside a direct call and raw pyzmq REQ/REP over ipc, in the same run.
+"""The cost of a call carried by a relay, compared with a direct call and raw pyzmq REQ/REP over ipc, in the same run.
 
     python -m benchmarks.relay [--quick] [--regime one|free|both] [--markdown]
 
@@ -38,7 +38,7 @@ def relay_goals(regime: str, results: dict[str, _report.Result]) -> list[_report
 @click.option("--regime", type=click.Choice(["one", "free", "both"]), default="both", show_default=True)
 @click.option("--markdown", is_flag=True, help="Print the tables as Markdown.")
 def main(*, quick: bool, regime: str, markdown: bool) -> None:
-    """Measure what a relayed call costs, beside a direct one and pyzmq REQ/REP."""
+    """Measure what a relayed call costs, compared with a direct one and pyzmq REQ/REP."""
     raise_on_sigterm()
     peers = [peer for peer in PEERS if peer.name in NAMES]
     plan = Plan.choose(quick=quick)

@@ -46,7 +46,7 @@ def best_of(work: Callable[[], object], rounds: int = ROUNDS) -> float:
 
 
 def measure(near: Board, board: Board, mib: int) -> None:
-    """Print a table; ``near`` is the same board beside it."""
+    """Print a table; ``near`` is the same board next to it."""
     calls = sorted(board.ping() for _ in range(CALLS))
     print(f"{'a call, no memory in use, p50':44} {calls[CALLS // 2] * 1e6:9.0f} µs")
     array = board.empty(mib << 20, np.uint8)

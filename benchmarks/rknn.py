@@ -145,7 +145,7 @@ def measure(*, quick: bool) -> list[Line]:
     ]
 
 
-main = command(measure, "Measure RKNN beside bare onnxruntime.")
+main = command(measure, "Compare RKNN with bare onnxruntime.")
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ def main(
     markdown: bool,
     json_file: Path | None,
 ) -> None:
-    """Measure what a call costs, beside other ways of calling another process."""
+    """Measure what a call costs, compared with other ways of calling another process."""
     raise_on_sigterm()
     peers = choose_peers(names)
     plan = Plan.choose(quick=quick)

@@ -33,7 +33,7 @@ class NotRunningError(WrongUseError):
 
 
 class DidNotStartError(StatusError, BoardError):
-    """A daemon did not start; ``status`` says whose fault it was, and the text why."""
+    """A daemon did not start: ``status`` says whose fault it was, the text explains why."""
 
 
 class NoDaemonError(BoardError):

@@ -1,4 +1,4 @@
-"""Packages whose names are loaded on first use; the stub beside ``__init__.py`` lists them.
+"""Packages whose names are loaded on first use; the stub next to ``__init__.py`` lists them.
 
 Type checkers and editors read the stub (``__init__.pyi``); ``attach`` reads the same lines, so that each name is
 written only once. Its lines have the form ``from package.module import name as name``, with several names in
@@ -46,7 +46,7 @@ def attach(package: str, init_file: str, *, optional: str = "", libraries: Colle
 
     Args:
         package: ``__name__`` of the package.
-        init_file: ``__file__`` of the package; the stub is beside it.
+        init_file: ``__file__`` of the package; the stub is next to it.
         optional: Prefix of modules whose names ``import *`` skips while one of ``libraries`` is missing.
         libraries: What these modules need.
     """
@@ -98,4 +98,4 @@ def _load(name: str, module: str) -> Any:
             name=error.name,
         ) from None
     except OSError as error:
-        raise ImportError(f"Cannot load {name}: {error}.", name=module) from None
+        raise ImportError(f"Cannot load {name}: {str(error).rstrip('.')}.", name=module) from None

@@ -1,6 +1,6 @@
 """Daemons of boards, and programs, that fork from a warm process: what it has imported is not imported again.
 
-A test process has such processes beside it. What forks from one is the test process's own child, with the session or
+A test process starts such helper processes. What forks from one is the test process's own child, with the session or
 process group, environment, directory and descriptors that it would have had as a new interpreter. What a fork cannot
 change, such as another limit of descriptors, has a new interpreter started; so has a program whose findings or stacks
 name all lines that led to it: in a fork there are some of this file.
@@ -105,7 +105,7 @@ class Nursery:
         """Fork a process; returns its id, or None where it has to be a new interpreter."""
         state = kind, _what_stays(request.environment)
         with self._lock:
-            is_file = os.sep in request.environment.get("HBRT_PROFILE", "")  # which a test may have written anew
+            is_file = os.sep in request.environment.get("HBRT_PROFILE", "")  # which a test may have written again
             if os.getpid() != self._owner or is_file or state not in self._warm:
                 self._warm[state] = None
                 return None

@@ -6,7 +6,7 @@ the first model runs of each are recorded (witness/sitecustomize.py) and compare
     python -m tools.compatibility MIRROR [--list FILE] [--vendor NAME] [--repository OWNER/NAME ...]
 
 MIRROR holds clones as OWNER/NAME or OWNER+NAME/repo. The page lists the C, C++ and IDL files of each repository and
-commit, compatibility.toml beside this file the Python programs. --list tries the repositories of another such file: of
+commit, compatibility.toml next to this file the Python programs. --list tries the repositories of another such file: of
 one that is not on the page, each file that ``hbrt port`` builds. Nothing of a repository is kept, and rows of programs
 that are not tried stay as they are. Other headers and libraries are found by CPATH, LD_LIBRARY_PATH and PYTHONPATH,
 which the caller sets.
@@ -211,7 +211,7 @@ def run(folder: Path, program: dict[str, Any]) -> str:
 
 
 def code_of(file: Path) -> Path:
-    """The file itself, or the code of a notebook, without its shell commands, in a file beside it."""
+    """The file itself, or the code of a notebook, without its shell commands, in a file next to it."""
     if file.suffix != ".ipynb":
         return file
     cells = json.loads(file.read_text(encoding="utf-8"))["cells"]

@@ -49,7 +49,7 @@ MEMORY = (
     Choice(
         "double free, a pointer inside a block, another process's block",
         f"{Status.HB_SYS_NOT_ALLOCATED.name} ({int(Status.HB_SYS_NOT_ALLOCATED)})",
-        "one mistake of the caller, with a sentence on which it is",
+        "one mistake of the caller, with a message on which it is",
     ),
     Choice(
         "free while a task of the process runs",
@@ -58,7 +58,7 @@ MEMORY = (
     ),
     Choice(
         "hbSysWriteMem, hbSysReadMem",
-        "copy through the CPU's view, as memcpy; no flush in them",
+        "copy through the CPU's view, like memcpy; they do not flush",
         "cached memory needs its CLEAN or INVALIDATE, as after memcpy",
     ),
     Choice("their size above memSize", Status.HB_SYS_INVALID_ARGUMENT.name, "nothing is copied"),
@@ -74,7 +74,7 @@ MEMORY = (
     ),
     Choice(
         "hbSysRegisterMem",
-        "counted; cached memory, loaded from the DDR in strict mode; one's own block stays as it was allocated",
+        "counted; cached memory, loaded from the DDR in strict mode; a program's own block stays as allocated",
         "the manual says only that the result is cacheable; one process has one view of a block",
     ),
     Choice(
@@ -157,7 +157,7 @@ TASKS = (
     Choice("DSP cores", f"as many as the profile has, up to {layout.MAX_CORES}", "J5 has 2; `hbrt start --cores`"),
     Choice(
         "a board without DSP cores",
-        "a DSP task is refused with HB_DSP_INVALID_CORE, and a sentence",
+        "a DSP task is refused with HB_DSP_INVALID_CORE, and a message",
         "the chips of the RKNN API have an NPU alone; see profiles.md",
     ),
 )
@@ -218,7 +218,7 @@ DSP = (
     Choice(
         "iDMA codes",
         f"bad transfer {transfers.IDMA_ERR_BAD_TRANSFER}, queue full {transfers.IDMA_ERR_QUEUE_FULL}",
-        "negative is all that is public",
+        "all that is public is that they are negative",
     ),
     Choice(
         "wait for a handle that no copy set, or a negative one",
@@ -238,7 +238,7 @@ DSP = (
     Choice(
         "iDMA cycles",
         f"{cycles.IDMA_ISSUE_CYCLES} to issue, {cycles.IDMA_SETUP_CYCLES} to start, {cycles.IDMA_ROW_CYCLES} a further "
-        f"row, {cycles.IDMA_BYTES_PER_CYCLE} bytes a cycle, {cycles.IDMA_POLL_CYCLES} a poll in vain",
+        f"row, {cycles.IDMA_BYTES_PER_CYCLE} bytes per cycle, {cycles.IDMA_POLL_CYCLES} per unsuccessful poll",
         "plausible; no cost is public",
     ),
     Choice(

@@ -16,7 +16,7 @@ _EXITS = {
     Exit.FAILED: "your op, image or check failed",
     Exit.USAGE: "wrong usage: bad options, start when running, stop when offline, no such board",
     Exit.BROKEN: "the tool or its environment is broken: the daemon has ended, no permission, a full disk",
-    Exit.UNCHECKED: "`hbrt run`: a process of the program is still attached, whose mistakes are not known",
+    Exit.UNCHECKED: "`hbrt run`: a process of the program is still attached, so its mistakes are unknown",
     Exit.TIME_LIMIT: "a time limit was reached, as timeout(1)",
     Exit.INTERRUPTED: "Ctrl-C, where it is not how the verb is ended: that of `log -f`, `start --foreground` and "
     "`relay` gives 0",

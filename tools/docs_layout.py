@@ -149,7 +149,7 @@ _CHECKS = ", ".join(f"{int(check)} {str(check.name).lower().replace('_', '-')}" 
 _CLIENT = (
     Field(layout.CLIENT_ASLEEP, "uint8", "asleep", "1 while the client sleeps on its doorbell, or is about to"),
     Field(layout.CLIENT_SLEEPS, "uint8", "sleeps", "1 while polling costs the client more: its cores do not poll"),
-    Field(layout.CLIENT_CHECKS, "uint8", "checks", f"what is watched in its tasks: {_CHECKS}"),
+    Field(layout.CLIENT_CHECKS, "uint8", "checks", f"checks on its tasks: {_CHECKS}"),
     Field(layout.CLIENT_ASKED, "uint8", "asked", "1 when the daemon asks where the client waits: see the verb `waits`"),
     Field(layout.CLIENT_PID, "uint32", "pid", "process of the client, 0 when it is gone"),
     Field(layout.CLIENT_GONE, "uint8", "gone", "1 when the client's lease has ended: models that run for it end"),

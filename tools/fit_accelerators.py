@@ -2,7 +2,7 @@
 
 Least squares of the logarithms of modeled by published times, each parameter within its bounds and held near a first
 guess by a twentieth of its logarithm's distance. The groups of channels are tried one after another. No fit reads rows
-that are held out. How far a fit is off for a family of networks that it has not seen is written beside the parameters:
+that are held out. How far a fit is off for a family of networks that it has not seen is written next to the parameters:
 each family is left out in turn, and all its rows are judged.
 
     python -m tools.fit_accelerators

@@ -14,7 +14,7 @@ _TYPES |= {"s16": TensorProto.INT16, "s64": TensorProto.INT64, "f16": TensorProt
 
 
 def write_model(file: Path, inputs: list[dict[str, Any]], outputs: list[dict[str, Any]]) -> None:
-    """Write a model, and the description of its pictures beside it.
+    """Write a model, and the description of its pictures next to it.
 
     Each output is a ramp from -1 to 1, shifted by the sum of the means of all inputs, or its own ``ramp``, unshifted.
 

@@ -95,7 +95,7 @@ def _name_of(label: str, proto: ModelProto) -> str:
     """Return a model's name for lists: the file or quoted name in its label, else its graph's name."""
     whole, _, quoted = label.partition(", segment ")[0].partition("'")
     name = quoted.rstrip("'") or (Path(whole).name if Path(whole).suffix else proto.graph.name)
-    return name.replace("\0", "")[:_MAX_NAME].encode("utf-8", "replace").decode()  # a file name may have any bytes
+    return name.replace("\0", "")[:_MAX_NAME].encode("utf-8", "replace").decode()  # a file name may contain any bytes
 
 
 def is_inline() -> bool:

@@ -1,1 +1,1 @@
-"""The verbs of ``hbrt`` that run ARM programs: one file a verb."""
+"""The verbs of ``hbrt`` that run ARM programs: one file per verb."""

@@ -59,7 +59,7 @@ def private_image(image: str | Path | None) -> str:
     if not isinstance(board, RemoteBoard) and daemon_pid(board) is not None:
         try:
             return str(ask(board, "status", ANSWER_SECONDS)["image"])
-        except BoardError:  # it ends just now, or hangs: the private board is none of its business
+        except BoardError:  # it ends just now, or hangs: it has nothing to do with the private board
             pass
     return settings.text("HBRT_IMAGE")
 

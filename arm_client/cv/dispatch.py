@@ -63,7 +63,7 @@ def filled(structure: type[Filled], **fields: Any) -> Filled:
     """Create a structure with these fields.
 
     Raises:
-        CallerError: a value has the wrong type, or a whole number does not fit its field; ctypes would truncate it
+        CallerError: a value has the wrong type, or an integer does not fit its field; ctypes would truncate it
             silently.
     """
     try:
@@ -86,7 +86,7 @@ def pair(name: str, values: object) -> tuple[int, int]:
     try:
         first, second = (index(value) for value in values)  # type: ignore[attr-defined]
     except (TypeError, ValueError):
-        raise refusal(f"{name} is {values!r}, but must be two whole numbers.") from None
+        raise refusal(f"{name} is {values!r}, but must be two integers.") from None
     return first, second
 
 

@@ -131,7 +131,7 @@ def _corners(rois: object) -> NDArray[Any]:
     if corners.ndim != 2 or corners.shape[1] != CORNERS or corners.dtype.kind not in "iu":
         raise refusal(
             f"rois has shape {corners.shape} and type {corners.dtype}: give (left, top, right, bottom) for each "
-            "region, four whole numbers."
+            "region, four integers."
         )
     return corners
 

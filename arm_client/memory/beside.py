@@ -1,6 +1,6 @@
-"""Catches pointers that run past cached memory with its own image: an access beside the image faults with a message.
+"""Catches pointers that run past cached memory with its own image: an access next to the image faults with a message.
 
-Uncached memory does not need this: an address beside it is in the DDR, which isolation closes.
+Uncached memory does not need this: an address next to it is in the DDR, which isolation closes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Beside:
-    """The guard areas beside the images of one attachment.
+    """The guard areas next to the images of one attachment.
 
     Args:
         link: The attachment.
@@ -33,7 +33,7 @@ class Beside:
         fault_sentence.install(_stray_access)
 
     def tell(self, address: int) -> str:
-        """Return the message for a fault at an address; empty if no image is beside it."""
+        """Return the message for a fault at an address; empty if no image is next to it."""
         cached = self._cached()
         for block in cached() if cached is not None else ():
             at, end = address - block.address, len(block.base) + len(block.behind)

@@ -121,7 +121,7 @@ class Block:
         return exporter
 
     def viewed(self) -> Exporter | None:
-        """Let go of the object that views of the block hold, and return it; None if there is no view."""
+        """Release the object that views of the block hold, and return it; None if there is no view."""
         self._exporter = None
         return self._exporter_ref()
 

@@ -7,7 +7,7 @@ from arm_client.nn.pointcloud.picture import birds_eye, captioned, write_png
 from arm_client.nn.pointcloud.pointcloud import PillarPipeline, Pillars, centerpoint, pointpillars
 from arm_client.nn.pointcloud.reference import ReferencePillars, preprocess
 from arm_client.nn.pointcloud.sweep import lidar_sweep, read_kitti, read_nuscenes
-from arm_client.nn.pointcloud.voxels import Voxeliser
+from arm_client.nn.pointcloud.voxels import Voxelizer
 from arm_client.nn.quanti import dequantize, dequantize_shift, quantize, quantize_shift
 from arm_client.nn.rows import softmax
 
@@ -18,7 +18,7 @@ __all__ = [
     "PillarPipeline",
     "Pillars",
     "ReferencePillars",
-    "Voxeliser",
+    "Voxelizer",
     "birds_eye",
     "captioned",
     "centerpoint",

@@ -81,7 +81,7 @@ def per_channel(name: str, values: ArrayLike, channels: int, dtype: DTypeLike) -
     with np.errstate(invalid="ignore", over="ignore"):
         result = np.broadcast_to(given, channels).astype(dtype)
     if np.issubdtype(result.dtype, np.integer) and not np.array_equal(result, np.broadcast_to(given, channels)):
-        raise refusal(f"{name} is {values!r}: must be whole numbers that fit {result.dtype}.")
+        raise refusal(f"{name} is {values!r}: must be integers that fit {result.dtype}.")
     return result
 
 

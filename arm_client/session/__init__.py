@@ -1,1 +1,1 @@
-"""This process's attachments: one session a board, and the callbacks of its tasks."""
+"""This process's attachments: one session per board, and the callbacks of its tasks."""

@@ -57,7 +57,7 @@ def routing_of(route: str | None, *, compare: bool | None) -> Routing | None:
     """A program's routes, as in HBRT_ROUTE, and whether to compare results; None for the settings' values.
 
     Raises:
-        BadSettingError: a value is none.
+        BadSettingError: a value is invalid.
     """
     return None if route is None and compare is None else _routing(route, compare=compare)
 
@@ -129,7 +129,8 @@ class Session:
             self._end_daemon()
             let_out(error)
             if isinstance(error, OSError | ImportError):
-                raise BoardError(f"This process cannot attach to board {paths.name}: {error}.") from None
+                why = str(error).rstrip(".")
+                raise BoardError(f"This process cannot attach to board {paths.name}: {why}.") from None
             raise
         self.notifier = Notifier(self.link, self.tasks)
         self._recorder = Recorder(self.link.trace, "program", program_name())

@@ -120,7 +120,7 @@ def shared_block(span: Span, new: tuple[int, int], old: tuple[int, int]) -> Mist
     return Mistake(
         "shared-block",
         f"This task of command {new[0]:#x} {MEMORY_USES[new[1]]} {span}, which an earlier one "
-        f"of command {old[0]:#x} that has not ended {MEMORY_USES[old[1]]}: the result depends on their timing. Wait "
+        f"of command {old[0]:#x} that has not finished {MEMORY_USES[old[1]]}: the result depends on their timing. Wait "
         "for that one first, or use separate memory.",
         tuple(
             Place(MEMORY_USES[use], cmd=cmd, phy_addr=span.start, size_bytes=span.end - span.start)

@@ -26,7 +26,7 @@ _HBRT_CC = (sys.executable, "-m", "hbrt", "cc")
 
 
 def built(directory: Path, name: str, *command: str, libraries: Sequence[str] = ()) -> Path:
-    """Compile a program or an image of the folder ``c``, once a run; ``libraries`` are flags behind its source."""
+    """Compile a program or an image of the folder ``c``, once per run; ``libraries``: flags after its source."""
     made = directory / f"{name}.bin"
     if not made.exists():
         unfinished = directory / f"{name}.{os.getpid()}"

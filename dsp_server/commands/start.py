@@ -53,7 +53,7 @@ daemon_options = together(
         "--reload",
         "is_reloading",
         is_flag=True,
-        help="Restart the cores when the image, or a module beside it, changes; a broken image is ignored.",
+        help="Restart the cores when the image, or a module next to it, changes; a broken image is ignored.",
     ),
     click.option(
         "--watchdog",

@@ -139,7 +139,7 @@ class Report:
         return sorted(of_now, key=lambda one: one.on.claim_ns)
 
     def healths(self, running: list[RunningTask], now_ns: int) -> list[tuple[CoreHealth, str]]:
-        """Return each core's health and a sentence about it, given the running tasks."""
+        """Return each core's health and a message about it, given the running tasks."""
         runs = self._runs(running, now_ns)
         cores = [(core, runs.get(core.index)) for core in self._lifecycle.present]
         beats = [(core, core.health(now_ns, run), run) for core, run in cores]

@@ -69,7 +69,7 @@ def origin_of(config: DaemonConfig) -> Path:
 
 
 def accelerator_count(dsp_cores: int) -> int:
-    """Number of a board's accelerator cores: those of its profile that fit beside its DSP cores."""
+    """Number of a board's accelerator cores: those of its profile that fit alongside its DSP cores."""
     return min(sum(one.count for kind, one in active().cores.items() if kind != "dsp"), MAX_CORES - dsp_cores)
 
 

@@ -150,7 +150,7 @@ def checked(size_bytes: int, align: int) -> tuple[int, int]:
     try:
         size_bytes, align = index(size_bytes), index(align)
     except TypeError:
-        raise BadTile(f"Size {size_bytes!r} and alignment {align!r} must be whole numbers of bytes.") from None
+        raise BadTile(f"Size {size_bytes!r} and alignment {align!r} must be integers, in bytes.") from None
     if size_bytes <= 0:
         raise BadTile(f"Cannot allocate a TCM buffer of {size_bytes} bytes: the minimum is 1.")
     if align <= 0 or align & (align - 1):

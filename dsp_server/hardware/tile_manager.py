@@ -1,7 +1,7 @@
 """TCM, the core's local memory: two banks, each with its own allocator, and the vendor's calls on top.
 
 `xvAllocateBuffer` and its relatives follow C's conventions: they return an error value and leave a message for
-`xvGetErrorInfo`. `TileManager.allocate`, `free` and `tile` follow Python's: they raise. Both act on the same buffers.
+`xvGetErrorInfo`. `TileManager.allocate`, `free` and `tile` raise exceptions instead. Both act on the same buffers.
 A buffer is a writable memoryview of its bank, so an op cannot write past it; after `free` it is released, and any
 later access raises.
 

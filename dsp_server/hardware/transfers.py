@@ -139,7 +139,7 @@ def _count(what: str, value: int) -> int:
     try:
         value = index(value)
     except TypeError:
-        raise BadTransfer(f"The {what} is {value!r}: pass a whole number.") from None
+        raise BadTransfer(f"The {what} is {value!r}: pass an integer.") from None
     if value < 0:
         raise BadTransfer(f"The {what} is {value}: it must be 0 or more.")
     return value

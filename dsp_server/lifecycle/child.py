@@ -264,7 +264,7 @@ class CoreChild:
         self.pidfd = -1
         self.control.close()
         if self._was_killed:
-            return f"was stopped, and was killed because its task had not ended after {STOP_GRACE_SECONDS:.0f} s,"
+            return f"was stopped, and was killed because its task had not finished after {STOP_GRACE_SECONDS:.0f} s,"
         if self.problem:
             return f"failed ({self.problem.splitlines()[-1]})"
         if os.WIFSIGNALED(wait_status):

@@ -1,7 +1,7 @@
 """The cores' state machine: ``decide(life, event)`` returns the next state and the actions.
 
 An image rollout (a start, or a restart with an image) never leaves a board without a working image. The old processes
-serve until all new ones are ready; then each new process takes over once its predecessor has ended its task. If one
+serve until all new ones are ready; then each new process takes over once its predecessor has finished its task. If one
 new process fails to load, all new ones are killed and the old ones stay.
 
 A core that should run but has no process is either loading one or will start one after a pause. restart_policy.py

@@ -142,7 +142,7 @@ class Watchdog:
         slot, sequence = task
         if for_ns > STOP_GRACE_SECONDS * 1e9 and self._reaper.is_running(slot, sequence):
             sentence = (
-                f"Core {core} has not ended a model's run within {for_ns / 1e9:.0f} s after its program released the "
+                f"Core {core} has not finished a model's run {for_ns / 1e9:.0f} s after its program released the "
                 "task or exited. hbrt ends the core."
             )
             self._handle(events.Hangs(core, (slot, sequence, for_ns), sentence))

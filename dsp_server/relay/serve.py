@@ -95,7 +95,7 @@ def detach(paths: BoardPaths, body: Callable[[Callable[[str], None]], None]) -> 
 
 
 def serve_and_announce(body: Callable[[Callable[[str], None]], None], ready_fd: int) -> int:
-    """Run ``body(announce)``; ``ready_fd`` gets the word that ``detach`` describes. Return an exit code."""
+    """Run ``body(announce)``; ``ready_fd`` receives the message that ``detach`` describes. Return an exit code."""
 
     def announce(word: str) -> None:
         with contextlib.suppress(BrokenPipeError):  # the starter has exited

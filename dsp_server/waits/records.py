@@ -32,7 +32,7 @@ class Program(NamedTuple):
 
 
 class Task(NamedTuple):
-    """A task that has not ended.
+    """A task that has not finished.
 
     Attributes:
         task: Its slot, which is the lower bits of its handle.

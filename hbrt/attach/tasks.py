@@ -413,7 +413,7 @@ class Tasks:
         return self._refuse_task(given, *found)
 
     def follow_trace(self, ring: Ring | None) -> None:
-        """Have C record submissions and waits into a file beside a ring from now on; None stops it."""
+        """Have C record submissions and waits into a file next to a ring from now on; None stops it."""
         ffi, records, count = native().ffi, None, 0
         if ring is not None:
             try:

@@ -1,1 +1,1 @@
-"""Foreign texts, files and exceptions, on their way in and out."""
+"""Text, files and exceptions from outside, checked where they enter or leave hbrt."""

@@ -69,7 +69,7 @@ class CompilerCommand(click.Command):
     default="native",
     help="With --dsp: code for this machine, or Hexagon code with HVX, which QEMU runs.",
 )
-@click.option("--print-flags", is_flag=True, help="Print the flags for a compiler's line, behind its files.")
+@click.option("--print-flags", is_flag=True, help="Print flags for a compiler's command line, to put after its files.")
 @click.option("--pkg-config-dir", is_flag=True, help="Write hbrt.pc, and print its folder for PKG_CONFIG_PATH.")
 @click.option("--cmake-dir", is_flag=True, help="Write hbrtConfig.cmake and toolchain.cmake; print their folder.")
 @click.argument("arguments", metavar="FILE... [COMPILER_OPTION...]", nargs=-1, type=click.UNPROCESSED)

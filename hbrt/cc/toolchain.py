@@ -51,7 +51,7 @@ OF_ARM = () if _IS_ARM else ("-march=armv*", "-mcpu=cortex*", "-mtune=cortex*", 
 def arm_flags() -> Flags:
     """Return the flags of an ARM program, which then finds its libraries without an environment variable.
 
-    The headers are system headers, so a project's own copies, by ``-I`` or beside a source, take precedence.
+    The headers are system headers, so a project's own copies, by ``-I`` or next to a source, take precedence.
 
     Raises:
         NotBuiltError: hbrt was installed without a C compiler.

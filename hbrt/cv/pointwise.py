@@ -96,4 +96,4 @@ def _need_value(name: str, value: float, kind: ImageKind) -> None:
         return
     need_range(name, value, *limits)
     if not value.is_integer():
-        refuse(f"{name} is {value}: for {kind} pixels use a whole number.")
+        refuse(f"{name} is {value}: for {kind} pixels use an integer.")

@@ -153,7 +153,7 @@ def parse(text: str) -> Policy:
     if text.startswith(STEPS):
         return Steps([_preemption(word, text) for word in text.removeprefix(STEPS).split(",") if word])
     raise BadScheduleError(
-        f"{text!r} is not a schedule; write default, random:SEED with a whole number, or steps:17=core1,..."
+        f"{text!r} is not a schedule; write default, random:SEED with an integer, or steps:17=core1,..."
     )
 
 

@@ -1,4 +1,4 @@
-"""Which Python serves libhbrt.so: if the library is not in an environment, a file beside it says so.
+"""Which Python serves libhbrt.so: if the library is not in an environment, a file next to it says so.
 
 Lightweight and independent of the rest of hbrt: native/build.py also runs it.
 """

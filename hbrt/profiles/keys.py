@@ -41,7 +41,7 @@ _OF_BPU: Final[dict[str, Key]] = {
 _OF_NPU: Final[dict[str, Key]] = {
     "cores.npu.clock_mhz": Key(1, 100_000, "MHz", "clock of an NPU core", is_whole=False),
     "npu.functions": Key(1, 4, "", "the column of the public matrix of functions that the chip is in: P1 to P4"),
-    "npu.c2_int8": Key(0, 64, "channels", "C2 of NC1HWC2 with 8 bits an element, 0 where the chip has no such layout"),
+    "npu.c2_int8": Key(0, 64, "channels", "C2 of NC1HWC2 with 8 bits per element, 0 where the chip has no such layout"),
     "npu.c2_float16": Key(0, 64, "channels", "the same of float16"),
     "npu.c2_int16": Key(0, 64, "channels", "the same of int16"),
     "npu.width_align": Key(1, 64, "pixels", "what the width of an input with 1, 3 or 4 channels is rounded up to"),
@@ -75,7 +75,7 @@ _OF_DSP: Final[dict[str, Key]] = {
     "vector.divide_cycles": Key(0, 100_000, "cycles", "a division, reciprocal or root"),
     "scalar.cycles": Key(0, 1000, "cycles", "a scalar operation"),
     "scalar.printf_cycles": Key(0, _MOST, "cycles", "a call of printf"),
-    "scalar.printf_byte_cycles": Key(0, _MOST, "cycles", "a character that printf prints"),
+    "scalar.printf_byte_cycles": Key(0, _MOST, "cycles", "one character printed by printf"),
     "ddr.load_bytes": Key(1, 4096, "bytes", "bytes of one access straight to DDR"),
     "ddr.stall_cycles": Key(0, 1_000_000, "cycles", "what the core waits for such an access"),
     "idma.queue_depth": Key(1, 64, "descriptors", "copies that may be outstanding"),

@@ -372,7 +372,9 @@ def _number(key: str, given: Any, what: str) -> float:
         raise BadProfileError(f"Unknown constant {key!r}" + (f"; did you mean {near[0]}?" if near else "."))
     is_number = type(given) in {int, float} and math.isfinite(given)
     if not is_number or not rule.least <= given <= rule.most or (rule.is_whole and given != int(given)):
-        kind = "a whole number" if rule.is_whole else "a number"
+        kind = "an integer" if rule.is_whole else "a number"
         least, most = rounded(rule.least, 12), rounded(rule.most, 12)
-        raise BadProfileError(f"{what} is {given!r}; write {kind} of {least} to {most} {rule.unit}. It is {rule.help}.")
+        raise BadProfileError(
+            f"{what} is {given!r}; write {kind} from {least} to {most} {rule.unit}. It is {rule.help}."
+        )
     return float(given)

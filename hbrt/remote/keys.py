@@ -80,7 +80,7 @@ def check_name(name: str) -> None:
 
 
 def add_client(directory: Path, name: str) -> Path:
-    """Accept one more program: its public key goes to ``clients/``, its own directory beside it.
+    """Accept one more program: its public key goes to ``clients/``, its own directory next to it.
 
     Args:
         directory: A relay's key directory.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hbrt.board.paths import BoardPaths
     from hbrt.trace.ring import Ring
 
-FACTS = "-board.json"  # suffix of the file beside the rings with further information
+FACTS = "-board.json"  # suffix of the file next to the rings with further information
 
 
 EVENTS = 131072

@@ -348,7 +348,7 @@ class _Runs:
 
     def __init__(self, events: Iterator[Event | None]) -> None:
         self._events = events
-        self._pending: list[Event] = []  # from an op that has not ended, or was interrupted
+        self._pending: list[Event] = []  # from an op that has not finished, or was interrupted
         self._next: list[Event] | None = None
 
     def of(self, task: EndedTask) -> list[Event]:

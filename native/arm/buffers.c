@@ -2,7 +2,7 @@
  *
  * A program linked with this library calls these open(), ioctl() and mmap() before libc's. They act like libc's; if the
  * host lacks such a device, or denies access to it, they emulate it. A device and a buffer are memfds, recognized by
- * their names, so dup(), fork() and other processes need no table. The handles of a card are in one. Buffers are
+ * their names, so dup(), fork() and other processes need no table. Each card has one table of handles. Buffers are
  * coherent: there is no cache to sync.
  *
  * Sources: the kernel's linux/dma-heap.h and linux/dma-buf.h; drm/drm.h and drm/drm_mode.h from Debian's libdrm-dev.

@@ -37,7 +37,7 @@ API int32_t hbVPCvtColor(hbUCPTaskHandle_t *taskHandle, hbVPImage *dstImg, hbVPI
   OP(CVT_COLOR, param);
 }
 
-/* The inverse of a matrix; a matrix that has no inverse is returned as it is, since the op rejects it. */
+/* The inverse of a matrix; a matrix that has no inverse is returned unchanged, since the op rejects it. */
 static void invert(double *m) {
   double determinant = m[0] * m[4] - m[1] * m[3];
   if (determinant == 0) return;

@@ -312,7 +312,7 @@ int hbrt_core_claim(hbrt_core *core, int64_t least_priority) {
 
 /* -- answer --------------------------------------------------------------------------------------------------------- */
 
-/* Keep the end of a task that this core still owns in the history. */
+/* Record the end of a task in the history, if this core still owns it. */
 static void note(hbrt_core *core, uint32_t slot, uint8_t state) {
     const hbrt_slot_record *record = hbrt_record(&core->file, slot);
     uint64_t number = core->counts[0];

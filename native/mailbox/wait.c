@@ -209,7 +209,7 @@ static void learn(hbrt_client *client, const hbrt_slot_record *record, int has_s
     if (!client->choice.measures) {
         hbrt_choice_skip(&client->choice);
     } else if (has_succeeded && __atomic_load_n(&client->follower_count, __ATOMIC_ACQUIRE) == 0) {
-        /* Measured from the submission, because a core is rung there; without the op, whose time varies. */
+        /* Measured from the submission, since that is when the core's doorbell rings; the op's time is left out, since it varies. */
         int64_t op_ns = done_ns - (int64_t)HBRT_GET(record->start_ns);
         hbrt_choice_note(&client->choice, now_ns - (int64_t)HBRT_GET(record->sequence) - op_ns, now_ns);
         hbrt_store(&client->record->sleeps, !client->choice.polls);

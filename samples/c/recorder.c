@@ -45,7 +45,7 @@ typedef struct call {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static block blocks[MAX_BLOCKS];
-static call *calls; /* that have not ended */
+static call *calls; /* that have not finished */
 static unsigned made;
 
 static void *next(const char *name) {
@@ -176,7 +176,7 @@ static void print(char **at, size_t *left, const char *format, ...) {
   }
 }
 
-/* Write call.json; a call that has not ended has no status. */
+/* Write call.json; a call that has not finished has no status. */
 static void describe(const call *one, const int32_t *status, const int *has_changed) {
   char text[32768], *at = text, folder[80];
   size_t left = sizeof text;

@@ -30,7 +30,7 @@ OPSET = 17
 # Output channels and stride of each pair.
 PAIRS = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1))
 DESCRIPTION = f"""\
-# What a board's model would know of mobilenetv1.onnx, in the keys of the vendor's compiler.
+# What a compiled model would contain about mobilenetv1.onnx, with the keys of the vendor's compiler.
 model_parameters:
   onnx_model: mobilenetv1.onnx
   march: bayes

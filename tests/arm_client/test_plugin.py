@@ -27,7 +27,7 @@ import arm_client as hb
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, board_home: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """A small project of a user's: an image beside its tests; at the end nothing of it must run."""
+    """A small project of a user's: an image next to its tests; at the end nothing of it must run."""
     monkeypatch.setenv("HBRT_HOME", str(board_home))
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     (pytester.path / "ops.py").write_text(IMAGE.read_text(encoding="utf-8"), encoding="utf-8")

@@ -1,7 +1,7 @@
 """The same tests by each way to a core: what a program sees must not depend on who carries its tasks.
 
 ``direct``: the program writes into the mailbox. ``relay``: a relay process does. ``remote``: the board is reached
-by TCP, as from another machine. What one way has beside that is tested in tests/arm_client/transport/.
+by TCP, as from another machine. What only one way has is tested in tests/arm_client/transport/.
 """
 
 from __future__ import annotations

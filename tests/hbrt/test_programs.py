@@ -69,7 +69,7 @@ def test_who_has_ctrl_c_ignored_is_not_ended(shell: Shell, tmp_path: Path) -> No
 
 
 def test_a_program_of_another_name_keeps_its_own_handler(shell: Shell) -> None:
-    """Who calls a verb's function in its own process gets a KeyboardInterrupt, as everywhere in Python."""
+    """Whoever calls a verb's function in its own process gets a KeyboardInterrupt, as everywhere in Python."""
     code = (
         "import signal\n"
         "from hbrt.programs import interruptible\n"

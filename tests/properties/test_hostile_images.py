@@ -1,4 +1,4 @@
-"""Files that are damaged images are loadable or refused with a sentence, whatever their bytes are."""
+"""Files that are damaged images are loadable or refused with a message, whatever their bytes are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cores that use schedule.py never sleep beside work and keep the order, however their steps interleave.
+"""Cores that use schedule.py never sleep while there is work and keep the order, however their steps interleave.
 
 Each actor is a generator; what lies between two `yield`s happens at once, as one store or one load of shared
 memory does, and a seeded random choice says who goes next.
@@ -138,7 +138,7 @@ class Board:
 
 
 def play(board: Board, submissions: list[list[Task]], choose: random.Random) -> None:
-    """Let every actor continue until all is done; whenever only ops take time, no core may sleep beside work."""
+    """Let every actor continue until all is done; while only ops take time, no core may sleep if there is work."""
     actors = [board.core(core) for core in range(board.core_count)] + [board.submit(s) for s in submissions]
     at = {actor: next(actor, "done") for actor in actors}
 

@@ -1,4 +1,4 @@
-"""``hbrt estimate --against``: an estimate beside a former one, as a gate and as a table for a pull request."""
+"""``hbrt estimate --against``: compare an estimate with an earlier one, as a gate and as a table for a pull request."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def measurements_of(directory: Path, image: str | None, base: Profile) -> tuple[
 def usable(calls: Sequence[Recorded]) -> tuple[list[Recorded], dict[str, int]]:
     """The calls whose times cover only the op, and the number of omitted calls by reason."""
     left_out = dict.fromkeys(
-        ("failed, or did not end", "ran beside another call", "the program may have waited after its end"), 0
+        ("failed, or did not end", "ran alongside another call", "the program may have waited after its end"), 0
     )
     failed, beside, late = left_out
     good = []

@@ -97,7 +97,7 @@ def _what_if(_ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
     subcommand_metavar="{PROGRAM|CMD|MODEL.onnx|COMMAND} [ARGUMENT]...",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@click.option("--self-check", "is_self_check", is_flag=True, help="Show published figures beside the model.")
+@click.option("--self-check", "is_self_check", is_flag=True, help="Show published figures next to the model's.")
 @click.option(
     "--plot",
     metavar="FILE",

@@ -18,7 +18,7 @@ OP, WHOLE = "board_op_us", "board_call_us"
 _STEP: Final = 0.05
 """Of a constant's range, for derivatives: cycles are whole, so that a small step moves nothing."""
 PRIOR: Final = 0.02
-"""How firmly a constant that the measurements hardly move stays where it was, beside the error of one measurement."""
+"""How strongly a constant that hardly affects the times keeps its value, relative to the error of one measurement."""
 
 
 class BadMeasurementsError(BadSettingError):

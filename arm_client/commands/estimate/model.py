@@ -72,7 +72,7 @@ def parts_shown(document: dict[str, Any]) -> Iterator[object]:
         f"\n{Path(document['what']).name}: {layers}, {rounded(document['macs'] / 1e6)} M "
         f"multiplications, {rounded(document['weights'] / 1e6)} MB of weights, the largest feature "
         f"{rounded(document['largest_feature'] / 1e6)} MB; modeled for {document['precision']} on one core, "
-        "all layers on the accelerator, nothing beside it on the DDR; all cores share the DDR, as is assumed. Where "
+        "all layers on the accelerator, nothing else on the DDR; all cores share the DDR, by assumption. Where "
         "nothing else is, 90% of published figures lie in such a range of fits that have not seen the network's family "
         "(docs/accuracy.md)."
     )

@@ -1,4 +1,4 @@
-"""``hbrt estimate --self-check``: the vendor's published times of CenterPoint's pre-processing beside the model's.
+"""``hbrt estimate --self-check``: the vendor's published times of CenterPoint's pre-processing next to the model's.
 
 A check of consistency: one profile, no separate factor for any op. Unpublished numbers are assumed here and stated in
 docs/cycles.md: the points per frame, and the CPU's work for each.

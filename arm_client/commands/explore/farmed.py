@@ -42,7 +42,7 @@ class Work:
         if self._runner is None or self._on is not board:  # a board that died has another one after it
             self.close()
             os.chdir(self._directory)
-            Path(self._folder).mkdir(parents=True, exist_ok=True)  # on another machine it is not there
+            Path(self._folder).mkdir(parents=True, exist_ok=True)  # it does not exist on another machine
             mine = self._stack.enter_context(TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True))
             self._runner = self._stack.enter_context(
                 Runner(self._program, self._arguments, self._seconds, Path(mine), str(board.path))

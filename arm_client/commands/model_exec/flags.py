@@ -27,7 +27,7 @@ def as_click(arguments: list[str], booleans: Collection[str]) -> list[str]:
     value becomes ``--name=true``. Anything other than a flag is left unchanged.
 
     Args:
-        arguments: Behind the subcommand.
+        arguments: After the subcommand.
         booleans: Names of the boolean flags.
     """
     result: list[str] = []
@@ -109,6 +109,6 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]
         except ValueError:
             numbers = []
         if not numbers or not all(0 < number <= self._most for number in numbers):
-            what = "whole numbers" if self._kind is int else "numbers"
+            what = "integers" if self._kind is int else "numbers"
             self.fail(f"{value!r}: write {what} above 0, up to {self._most:,}, separated by commas.", param, ctx)
         return numbers

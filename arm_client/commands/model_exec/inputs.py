@@ -185,7 +185,7 @@ def _checked(path: Path, tensor: Tensor) -> Path:
     if suffix in PICTURES and tensor.spec.image is None:
         raise click.UsageError(
             f"{path} is a picture; {tensor.name} takes {tensor.spec.tensor_type.name}: give .npy, .bin or .txt. A YAML "
-            f"file beside the model says that an input is a picture."
+            f"file next to the model says that an input is a picture."
         )
     if is_resizer(tensor) and suffix not in PICTURES:
         raise click.UsageError(

@@ -178,11 +178,11 @@ class _Run:
         """The due time of this thread's next frame; None if none is left."""
         with self._lock:
             load = self._load
-            if self._over.is_set() and self._taken:  # one frame at least, of a model beside a quick one too
+            if self._over.is_set() and self._taken:  # at least one frame, also of a model next to a quick one
                 return None
             due = self._start + self._taken / load.rate if load.rate else self._start
             self._taken += 1
-            if load.seconds:  # one frame at least, however short the time
+            if load.seconds:  # at least one frame, however short the time
                 is_left = self._taken <= load.threads or time.perf_counter() - self._start < load.seconds
             else:
                 is_left = self._rounds.is_open if load.spread else self._taken <= load.frames

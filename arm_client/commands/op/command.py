@@ -98,7 +98,7 @@ def new(name: str, cmd: int, directory: Path, kind: str, dtype: str, halo: int, 
 Wrote {image} (the op), {call} (calls it), {test} (checks it) and {param} (what they share){where}.
 To make it your op, edit compute_tile() in {image}, and its reference expected() in {call};
 its parameters are {structure} in {param}.
-Run them there:
+Run them (if a board is running, with 'hbrt restart' instead of 'hbrt start'):
 
 {build}  hbrt start --image {served}
   python {call}

@@ -89,7 +89,7 @@ def limits_of(dtype: str) -> tuple[int, int]:
 
 def operations_of(op: NewOp) -> dict[str, int]:
     """The op's work per vector, as for ``hb_dsp_charge``."""
-    if op.kind == "elementwise":  # whole numbers are narrowed and clipped
+    if op.kind == "elementwise":  # integers are narrowed and clipped
         return {"load": 1, "mul": 1, **({} if op.dtype == "float32" else {"alu": 2, "pack": 1}), "store": 1}
     if op.kind == "rows":  # once for the largest, once for the differences
         return {"load": 2, "alu": 2, "store": 1}

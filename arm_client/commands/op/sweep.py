@@ -69,7 +69,7 @@ Params = Callable[[Any, Any], Any]
 
 
 class Sample(NamedTuple):
-    """An op at one size: host nanoseconds in the op of each run, and the call as the model has it."""
+    """An op at one size: host nanoseconds in the op of each run, and the modeled time of the call."""
 
     elements: int
     host_ns: list[int]

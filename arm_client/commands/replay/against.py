@@ -1,4 +1,4 @@
-"""``hbrt replay --against``: bits, cycles, TCM and DDR traffic of each op beside the recording's, as a gate. Pure."""
+"""``hbrt replay --against``: compare bits, cycles, TCM and DDR traffic with the recording's, as a gate. Pure."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def _complete_sample(ctx: click.Context, _param: click.Parameter, incomplete: st
     help="Point cloud for the named sample: float32 records, 5 numbers for centerpoint, 4 for pointpillars.",
 )
 @file_option("--wav", "recording", help="Recording of digits for the asr sample words: 8000 Hz, 16 bits, one channel.")
-@file_option("--model", help="ONNX model for the dnn samples that take one, with its description beside it.")
+@file_option("--model", help="ONNX model for the dnn samples that take one, with its description next to it.")
 @file_option(
     "--image",
     help="DSP image of a program's private board, as in HBRT_IMAGE.",

@@ -1,7 +1,7 @@
 """``hbrt run defects``: programs with one mistake each, their corrected twins, and the findings of both.
 
 A program is one file of ``samples/defects``. It has ``wrong()`` and ``corrected()``, and declares how its mistake is
-reported. ``NAMED`` is a kind of finding, or several. A colon and words of the sentence follow a kind where the kind
+reported. ``NAMED`` is a kind of finding, or several. A colon and words of the message follow a kind where the kind
 alone is not enough. ``SAYS``, for a mistake without a finding, has words of the program's output. ``OPS`` are its ops.
 """
 

@@ -26,7 +26,7 @@ def traced_run(file: Path | None, board: BoardRef | None) -> Iterator[None]:
     """Trace the block, and write the trace to a file afterward; does nothing without a file.
 
     Args:
-        file: Which; its ending is the format.
+        file: The file to write; its suffix sets the format.
         board: The running board in use; None for private ones. For a board on another machine, the file also includes
             the board's own trace of the run.
 

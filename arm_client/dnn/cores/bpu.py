@@ -47,7 +47,7 @@ class Work(Protocol):
         """Run to completion; must not raise in the runtime's own threads."""
 
     def interrupted(self, error: BaseException) -> None:
-        """Handle an interrupt of the running thread, perhaps before it ran: end the work if it has not ended."""
+        """Handle an interrupt of the running thread, perhaps before it ran: end the work if it has not finished."""
 
 
 class Bpu:

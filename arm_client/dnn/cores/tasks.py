@@ -450,7 +450,7 @@ class Tasks:
     def detach_in_child(self) -> None:
         """In a forked child: tasks and threads are the parent's."""
         handles = self._handles
-        self.__init__()  # type: ignore[misc]  # all but the serials begins anew
+        self.__init__()  # type: ignore[misc]  # all but the serials start over
         self._handles = handles
         handles.detach_in_child()
 

@@ -1,4 +1,4 @@
-"""The YAML file beside a model, with the vendor compiler's keys: what a compiled model would contain. Pure.
+"""The YAML file next to a model, with the vendor compiler's keys: what a compiled model would contain. Pure.
 
 `model.onnx` is described by `model.yaml` or `model.yml`. Keys may be in the compiler's sections (model_parameters,
 input_parameters, compiler_parameters; others are ignored) or all at the top level. Values for several inputs are
@@ -80,7 +80,7 @@ def beside(model: Path) -> Path | None:
 
 
 def of_model(path: Path | None, model: ModelProto, input_names: Sequence[str]) -> Description:
-    """Return a model's description: from the file beside it, else from its metadata, else empty.
+    """Return a model's description: from the file next to it, else from its metadata, else empty.
 
     Args:
         path: Path of the model; None for bytes.

@@ -63,7 +63,7 @@ def specify(proto: ModelProto, description: Description) -> Specified:
 
     Args:
         proto: A checked model; it is not modified.
-        description: From the file beside the model; may be empty.
+        description: From the file next to the model; may be empty.
 
     Raises:
         ModelError: INCOMPATIBLE_MODEL: the two do not match, or the API cannot represent a tensor.

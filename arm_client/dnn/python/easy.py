@@ -330,7 +330,7 @@ def load(source: str | os.PathLike[str] | bytes | Sequence[str | os.PathLike[str
     """Load models.
 
     Args:
-        source: A model file, several of them, or the bytes of one model. A YAML file beside a model file adds what a
+        source: A model file, several of them, or the bytes of one model. A YAML file next to a model file adds what a
             compiled model would contain; see docs/dnn-tensors.md.
 
     Returns:

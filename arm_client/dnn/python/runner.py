@@ -27,11 +27,11 @@ def control(core_id: int = 0, priority: int = 0, custom_id: int = 0) -> hbDNNInf
     """Return a task's scheduling parameters; the rest as in the manual's initializer.
 
     Raises:
-        ModelError: INVALID_ARGUMENT: not whole numbers, or no such core or priority.
+        ModelError: INVALID_ARGUMENT: not integers, or no such core or priority.
     """
     for name, value in (("core", core_id), ("priority", priority), ("customId", custom_id)):
         if type(value) is not int and integer(value) is None:
-            raise bad_argument(f"The {name} is {short_repr(value)}; write a whole number.")
+            raise bad_argument(f"The {name} is {short_repr(value)}; write an integer.")
     check_schedule(core_id, priority)  # before C's integers cut them
     return _control(core_id, priority, custom_id)
 

@@ -26,7 +26,7 @@ from arm_client.client import ANY, Board
 from arm_client.future import PendingCall
 from arm_client.nn.arrays import as_array
 from arm_client.nn.pointcloud.config import CENTERPOINT, POINTPILLARS, PillarConfig
-from arm_client.nn.pointcloud.voxels import Voxeliser
+from arm_client.nn.pointcloud.voxels import Voxelizer
 from hbrt.nn_types import (
     HB_DSP_POINTCLOUD_DDR_PATH,
     POINTCLOUD_ENCODE_PILLARS,
@@ -135,7 +135,7 @@ class PillarPipeline:
         parts = -(-config.max_input_points // PART_POINTS)
         self._blocks = _parameter_blocks(board, max(parts, board.core_count))
         self._raw_places: BoardArray | None = None
-        self._voxeliser = Voxeliser(config, np.asarray(self._coordinates).reshape(-1, 4))
+        self._voxelizer = Voxelizer(config, np.asarray(self._coordinates).reshape(-1, 4))
         # Number of pillars that may hold data left by earlier sweeps.
         self._used = {"places": 0, "raw_places": 0, "features": 0}
 
@@ -158,17 +158,17 @@ class PillarPipeline:
         need_known(options, Options)
         source = self._in_device_memory(points)
         run = _Run(self._board, self.config.command, self._blocks, options, (source, self))
-        self._voxeliser.restart()
+        self._voxelizer.restart()
         if plan == 2:
             self._clear("places", self._places, 0)
-            self._encode_and_voxelise(run, source)
+            self._encode_and_voxelize(run, source)
         else:
-            self._voxelise_and_encode(run, source)
-        count = self._voxeliser.count
+            self._voxelize_and_encode(run, source)
+        count = self._voxelizer.count
         # Pillars that only an earlier sweep used have places of 0, which clears that sweep's features.
         self._convert(run, POINTCLOUD_TRANSPOSE, self._places, self._features, max(count, self._used["features"]))
         self._used["features"] = count
-        return Pillars(self._features, self._coordinates, count, self._voxeliser.num_points_per_voxel)
+        return Pillars(self._features, self._coordinates, count, self._voxelizer.num_points_per_voxel)
 
     def _in_device_memory(self, points: ArrayLike) -> BoardArray:
         given = as_array(points)
@@ -180,7 +180,7 @@ class PillarPipeline:
             mine[...] = given
         return mine
 
-    def _encode_and_voxelise(self, run: _Run, source: BoardArray) -> None:
+    def _encode_and_voxelize(self, run: _Run, source: BoardArray) -> None:
         """Plan 2: the DSP encodes parts of the sweep, and the CPU voxelizes each as it arrives."""
         param = self.config.param(POINTCLOUD_ENCODE_POINTS)
         address = source.phy_addr
@@ -194,17 +194,17 @@ class PillarPipeline:
                 parts.append(np.asarray(part))
             for encoded in parts:
                 run.collect(tasks)
-                self._voxeliser.add_words(encoded, places)
-        self._used["places"] = self._voxeliser.count
+                self._voxelizer.add_words(encoded, places)
+        self._used["places"] = self._voxelizer.count
 
-    def _voxelise_and_encode(self, run: _Run, source: BoardArray) -> None:
+    def _voxelize_and_encode(self, run: _Run, source: BoardArray) -> None:
         """Plan 1: the CPU voxelizes the points, and the DSP encodes them in their places."""
         if self._raw_places is None:
             self._raw_places = self._board.empty(self._places.shape, np.float32)
             self._raw_places[:] = np.nan
         self._clear("raw_places", self._raw_places, np.nan)
-        self._voxeliser.add_points(np.asarray(source), np.asarray(self._raw_places))
-        count = self._used["raw_places"] = self._voxeliser.count
+        self._voxelizer.add_points(np.asarray(source), np.asarray(self._raw_places))
+        count = self._used["raw_places"] = self._voxelizer.count
         # Empty places are encoded as 0, which clears what an earlier sweep left.
         most = max(count, self._used["places"], self._used["features"])
         self._convert(run, POINTCLOUD_ENCODE_PILLARS, self._raw_places, self._places, most)

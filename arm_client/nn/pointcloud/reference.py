@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from arm_client.nn.arrays import as_array
 from arm_client.nn.pointcloud.config import PillarConfig
-from arm_client.nn.pointcloud.voxels import Voxeliser
+from arm_client.nn.pointcloud.voxels import Voxelizer
 
 
 class ReferencePillars(NamedTuple):
@@ -40,14 +40,14 @@ def preprocess(points: ArrayLike, config: PillarConfig) -> ReferencePillars:
         sweep = np.ascontiguousarray(as_array(points), np.float32)
     config.need_sweep(sweep.shape)
     coordinates = np.empty((config.max_voxels, 4), np.int32)
-    voxeliser = Voxeliser(config, coordinates, compiled=False)
+    voxelizer = Voxelizer(config, coordinates, compiled=False)
     voxels = np.full((config.places, config.dims), np.nan, np.float32)
-    voxeliser.add_points(sweep, voxels)
+    voxelizer.add_points(sweep, voxels)
     is_taken = ~np.isnan(voxels[:, 0])  # x is never NaN for a point in a pillar
     quantized = np.zeros(voxels.shape, np.int8)
     quantized[is_taken] = encode_and_quantize(voxels[is_taken], config)
     features = np.ascontiguousarray(quantized.T).reshape(config.feature_shape)
-    return ReferencePillars(features, coordinates.reshape(1, 1, -1, 4), voxeliser.count, voxeliser.num_points_per_voxel)
+    return ReferencePillars(features, coordinates.reshape(1, 1, -1, 4), voxelizer.count, voxelizer.num_points_per_voxel)
 
 
 def encode_and_quantize(points: NDArray[np.float32], config: PillarConfig) -> NDArray[np.int8]:

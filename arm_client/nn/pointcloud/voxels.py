@@ -4,7 +4,7 @@ Pillars are numbered in the order in which points first fall into their cell. Wh
 goes into the last one. A full pillar skips the point. There is a compiled loop and, without numba, the same in numpy; a
 sweep may arrive in successive parts.
 
-Source: DSP sample package guide (J5 OE 1.1.77), 10.4.5.1.1, the steps of voxelisation.
+Source: DSP sample package guide (J5 OE 1.1.77), 10.4.5.1.1, the steps of voxelization.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hbrt.jit import Kernel
 _NO_POINTS, _NO_BYTES = np.empty(0, np.float32), np.empty(0, np.uint8)
 
 
-class Voxeliser:
+class Voxelizer:
     """Numbers a sweep's pillars and puts its points in their places.
 
     Args:
@@ -89,7 +89,7 @@ class Voxeliser:
         points_out: NDArray[np.float32],
     ) -> bool:
         """Run the compiled loop; return False if there is none."""
-        compiled = _voxelise.compiled() if self._is_compiled else None
+        compiled = _voxelize.compiled() if self._is_compiled else None
         if compiled is None:
             return False
         config = self._config
@@ -185,7 +185,7 @@ def coordinates(points: NDArray[np.float32], config: PillarConfig, *, compiled: 
 
 
 @Kernel
-def _voxelise(
+def _voxelize(
     total: int,
     words: NDArray[np.int32],
     stride: int,

@@ -40,7 +40,7 @@ GUESTS = {
     "rdk": "programs of RDK boards: hobot_dnn, hbm_runtime, Hobot.GPIO and others",
     "rknn": "RKNN: rknn_api.h, rknn.api, rknnlite, RGA",
 }
-"""Distributions beside hbrt, by extra: what each is for."""
+"""Distributions other than hbrt, by extra: what each is for."""
 
 
 class Level(StrEnum):

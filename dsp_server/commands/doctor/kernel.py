@@ -30,7 +30,7 @@ def kernel() -> Iterator[Check]:
     """Check the CPUs and the kernel objects that a board is made of."""
     usable, present = len(os.sched_getaffinity(0)), os.cpu_count() or 1
     cpus = f"{usable} of {present} may be used"
-    advice = "A board works on one CPU: its processes then take turns, and none polls before it sleeps."
+    advice = "A board also works on one CPU: its processes take turns and sleep without polling first."
     yield judged("CPUs", cpus, is_good=usable > 1, advice=advice)
     for name, probe, missing in (
         ("memfd", _probe_memfd, "The DDR of a board is a memfd: Linux 3.17 or newer; a sandbox may forbid it."),

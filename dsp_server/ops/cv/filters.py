@@ -25,7 +25,7 @@ MISCOUNTED_AREA = 2
 """OpenCV 5.0 divides sums in 16 bits, which overflow only for this area: two pixels of 255 give 0."""
 SAME_DEPTH = -1
 DEPTHS: dict[int, int] = {Y_S16.type: cv2.CV_16S, Y_F32.type: cv2.CV_32F}
-"""OpenCV's numbers of the element types that a filter writes in addition to its source's own."""
+"""OpenCV's numbers for the element types that a filter can write, besides its source's type."""
 
 
 # BilateralFilter, command 0x800: a mean of nearby pixels that favors similar values.

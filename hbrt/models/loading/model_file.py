@@ -35,7 +35,7 @@ class ReadModel(NamedTuple):
 
 
 def read_file(path: Path) -> ReadModel:
-    """Read and check a model file, with the external data beside it.
+    """Read and check a model file, with the external data next to it.
 
     Raises:
         GraphError: UNREADABLE; otherwise as for ``read_bytes``.
@@ -122,7 +122,7 @@ def _load_external(proto: ModelProto, path: Path) -> None:
         load_external_data_for_model(proto, str(path.parent))
     except (OSError, ValueError, ValidationError, RuntimeError, EOFError) as error:
         raise invalid(
-            f"{path} keeps data in files beside it that cannot be read: {one_line(error).rstrip('.')}. Put them there."
+            f"{path} keeps data in files next to it that cannot be read: {one_line(error).rstrip('.')}. Put them there."
         ) from None
 
 

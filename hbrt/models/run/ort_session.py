@@ -35,7 +35,7 @@ class Saving(NamedTuple):
 
     Attributes:
         model: The optimized graph.
-        weights: Name of the file beside it with the weights, in the kernels' layout.
+        weights: Name of the file next to it with the weights, in the kernels' layout.
     """
 
     model: Path

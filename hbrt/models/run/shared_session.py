@@ -29,10 +29,10 @@ MIN_BYTES = 1 << 20
 def shared_session(
     file: Path, read: Callable[[], ModelProto], label: str, threads: int | None = None
 ) -> ort.InferenceSession:
-    """Create the session of a model file, with the prepared model beside it.
+    """Create the session of a model file, with the prepared model next to it.
 
     Args:
-        file: The model; ``made_of`` names the files beside it.
+        file: The model; ``made_of`` names the files next to it.
         read: Function that reads and checks it.
         label: Its name in error messages.
         threads: Threads of the session, as for ``session_options``.
@@ -52,7 +52,7 @@ def shared_session(
 
 
 def made_of(file: Path) -> list[Path]:
-    """Files belonging to a model file, beside it."""
+    """Files belonging to a model file, next to it."""
     return list(file.parent.glob(f"{_PREFIX}{file.stem}.*"))
 
 

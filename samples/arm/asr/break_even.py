@@ -42,7 +42,7 @@ def main(output_dir: str = "") -> Any:
         print("The DSP is not faster than the CPU: a call never pays off.")
     else:
         print(f"A call pays off from {least:.0f} frames on.")
-        print(f"Published: what takes the CPU less than {CALL_MS} ms stays there.")
+        print(f"Published: work that takes the CPU less than {CALL_MS} ms stays on the CPU.")
     draw(
         output_dir,
         "break_even",

@@ -49,7 +49,7 @@ def main() -> Any:
     ]
     for guess in GUESSES:
         fitted = call_cost(guess)
-        text = f"{fitted.base:.2f} ms and {fitted.buffer:.3f} ms a buffer"
+        text = f"{fitted.base:.2f} ms and {fitted.buffer:.3f} ms per buffer"
         figures.append(Figure(f"  published figures explained by {guess} buffers", PUBLISHED, text, Clock.MODELED))
     show_figures(figures, "Both give the same bytes. Offsets cost nothing, buffers do.")
     return ratio

@@ -1,4 +1,4 @@
-"""How much faster recognition is with the DSP: uint8 in C against numpy here, the whole by the model."""
+"""How much faster recognition is with the DSP: uint8 in C against numpy here, and the whole task as modeled."""
 
 import sys
 from functools import partial

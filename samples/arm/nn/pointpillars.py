@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import arm_client as hb
-from arm_client.nn import POINTPILLARS, Pillars, Voxeliser, birds_eye, captioned, lidar_sweep, read_kitti, write_png
+from arm_client.nn import POINTPILLARS, Pillars, Voxelizer, birds_eye, captioned, lidar_sweep, read_kitti, write_png
 from arm_client.sample import check
 
 
@@ -41,18 +41,18 @@ def main(points_file: str = "", output_dir: str = ".") -> Pillars:
     call(block, words)
 
     # Step 2, CPU: random access, which is slow on a DSP without a data cache.
-    voxeliser = Voxeliser(config, coordinates.array(np.int32, (config.max_voxels, 4)))
+    voxelizer = Voxelizer(config, coordinates.array(np.int32, (config.max_voxels, 4)))
     words_of_points = words.array(np.int32, (len(points), config.dims - 2))
-    voxeliser.add_words(words_of_points, places.array(np.int8, (config.places, config.dims)))
+    voxelizer.add_words(words_of_points, places.array(np.int8, (config.places, config.dims)))
 
     # Step 3, DSP: one plane per number.
-    param = config.param(hb.POINTCLOUD_TRANSPOSE, input=places.phyAddr, voxel_count=voxeliser.count)
+    param = config.param(hb.POINTCLOUD_TRANSPOSE, input=places.phyAddr, voxel_count=voxelizer.count)
     block.view()[:] = bytes(param)
     call(block, features)
 
     planes: Any = features.array(np.int8, config.feature_shape).copy()
     rows: Any = coordinates.array(np.int32, (1, 1, config.max_voxels, 4)).copy()
-    result = Pillars(planes, rows, voxeliser.count, voxeliser.num_points_per_voxel)
+    result = Pillars(planes, rows, voxelizer.count, voxelizer.num_points_per_voxel)
     for mem in (src, words, places, features, coordinates, block):
         check(hb.hbSysFreeMem(mem), "hbSysFreeMem")
     np.save(f"{output_dir}/pointpillars_features.npy", result.features)

@@ -1,4 +1,4 @@
-"""``hbrt bisect``: the commit since which a command fails, found beside the work tree, which stays as it is."""
+"""``hbrt bisect``: the commit since which a command fails, found next to the work tree, which stays as it is."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The CV samples run as written, one by one and all together, on the picture beside them and on another."""
+"""The CV samples run as written, one by one and all together, on the picture next to them and on another."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def leave_tcm(input: memoryview, output: memoryview, tm: TileManager) -> int:
 def note(input: memoryview, output: memoryview, tm: object) -> int:
     """Append the int32 in bytes 0..4 of the input to the journal in the output: u32 count, then the numbers.
 
-    The output has one journal a core, one after another, each of as many bytes as bytes 4..8 of the input say.
+    The output has one journal per core, one after another, each of as many bytes as bytes 4..8 of the input say.
     """
     size_bytes = int.from_bytes(input[4:8], "little")
     mine = output[hb_dsp_core_id() * size_bytes :][:size_bytes]

@@ -95,7 +95,7 @@ def test_sizes_that_no_block_has(dsp_board: Board, alloc: Callable[..., int], si
 def test_null_and_wrong_structures(dsp_board: Board, mem: Any) -> None:
     assert hb.hbSysAllocMem(mem, 16) == hb.HB_SYS_INVALID_ARGUMENT
     assert hb.hbSysAllocMem(hb.hbSysMem(), mem) == hb.HB_SYS_INVALID_ARGUMENT
-    assert hb.last_error() == f"The size of hbSysAllocMem is {mem!r}; pass a whole number."
+    assert hb.last_error() == f"The size of hbSysAllocMem is {mem!r}; pass an integer."
     for call in (hb.hbSysFreeMem, hb.hbSysRegisterMem, hb.hbSysUnregisterMem):
         assert call(mem) == hb.HB_SYS_INVALID_ARGUMENT
         assert hb.last_error() == f"The block passed to {call.__name__} is {mem!r}; pass an hbSysMem."
@@ -108,9 +108,9 @@ def test_null_and_wrong_structures(dsp_board: Board, mem: Any) -> None:
 def test_a_wrong_flag_or_size_is_named_and_so_is_a_structure_that_holds_nothing(dsp_board: Board) -> None:
     mem: Any = hb.hbSysMem()
     assert hb.hbSysFlushMem(mem, "clean") == hb.HB_SYS_INVALID_ARGUMENT  # type: ignore[arg-type]
-    assert hb.last_error() == "The flag of hbSysFlushMem is 'clean'; pass a whole number."
+    assert hb.last_error() == "The flag of hbSysFlushMem is 'clean'; pass an integer."
     assert hb.hbSysWriteMem(mem, b"1234", 4.0) == hb.HB_SYS_INVALID_ARGUMENT  # type: ignore[arg-type]
-    assert hb.last_error() == "The size of hbSysWriteMem is 4.0; pass a whole number."
+    assert hb.last_error() == "The size of hbSysWriteMem is 4.0; pass an integer."
     assert hb.hbSysReadMem(bytearray(4), mem, 4) == hb.HB_SYS_INVALID_ARGUMENT
     assert hb.last_error().startswith("hbSysReadMem: This hbSysMem holds no memory (phyAddr 0x0, virAddr NULL): hbSysA")
 

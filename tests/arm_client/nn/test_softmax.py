@@ -108,7 +108,7 @@ def test_an_axis_that_is_none(dsp_board: Board, shape: tuple[int, ...], axis: in
 
 def test_an_axis_that_is_no_number(dsp_board: Board) -> None:
     untyped: Any = "last"
-    with pytest.raises(CallerError, match=r"^axis is 'last', but must be a whole number"):
+    with pytest.raises(CallerError, match=r"^axis is 'last', but must be an integer"):
         nn.softmax(dsp_board, np.zeros((2, 3), np.float32), untyped)
 
 

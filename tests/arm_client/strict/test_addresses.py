@@ -1,6 +1,6 @@
 """The check memory on the side of the program: addresses that are stale, virtual or out of a block; memory freed twice.
 
-Each mistake stands beside a right program that does the same.
+Each mistake is next to a correct program that does the same.
 """
 
 from __future__ import annotations

@@ -321,12 +321,14 @@ class TestMemoryOfTwoUnfinishedTasks:
         place = held.output.phyAddr
         self.other(chip, chip.ECHO, chip.mem(8), at(held.output, 8, 8))
         (text,) = self.other(chip, chip.ECHO, chip.mem(8), at(held.output, 8, 8))
-        assert f" writes {place + 8:#x}+0x8, which an earlier one of command 0x1001 that has not ended writes" in text
+        assert (
+            f" writes {place + 8:#x}+0x8, which an earlier one of command 0x1001 that has not finished writes" in text
+        )
         (said,) = caplog.messages
         assert "conftest.py:" in said
         assert (
             f": This task of command 0x1000 writes {place + 8:#x}+0x8, which an earlier one of command 0x1001 that "
-            "has not ended writes: the result depends on their timing." in said
+            "has not finished writes: the result depends on their timing." in said
         )
 
     def test_reading_what_the_other_writes(self, chip: Chip, held: Hold) -> None:
@@ -340,7 +342,7 @@ class TestMemoryOfTwoUnfinishedTasks:
     def test_writing_what_the_other_reads(self, chip: Chip, held: Hold) -> None:
         (text,) = self.other(chip, chip.WHICH, chip.mem(8), at(held.mem, 8, 8))
         place = held.mem.phyAddr + 8
-        assert f" writes {place:#x}+0x8, which an earlier one of command 0x1001 that has not ended reads" in text
+        assert f" writes {place:#x}+0x8, which an earlier one of command 0x1001 that has not finished reads" in text
 
     def test_writing_what_the_other_points_to(self, chip: Chip, held: Hold) -> None:
         target = chip.mem()
@@ -354,7 +356,7 @@ class TestMemoryOfTwoUnfinishedTasks:
             assert hb.hbDSPWaitTaskDone(one, 0) == 0
             assert hb.hbDSPReleaseTask(one) == 0
         (text,) = found(chip, "shared-block")
-        assert "that has not ended points to" in text
+        assert "that has not finished points to" in text
 
     @pytest.mark.parametrize(("number", "count"), [(0, 1), (1, 0)], ids=["another source", "another row of one output"])
     def test_what_tells_two_structures_apart_is_numbers_and_not_addresses(

@@ -189,13 +189,13 @@ OPS = (
 
 
 def careful(src: memoryview, dst: memoryview, tm: TileManager) -> int:
-    """Correct in all that could look wrong: parts of a tile, rows beside one another, rows waited for by the last."""
+    """Correct in all that could look wrong: parts of a tile, adjacent rows, rows waited for by the last."""
     with tm.tile(16 * KIB) as tile, tm.tile(64) as small:
         array = np.frombuffer(tile, np.uint8)
         array[:] = 1
         under_way = idma_copy_desc(tile[1000:], src, 7000)
         assert array[:1000].sum() == 1000
-        array[8000:] = 2  # beside the bytes that arrive
+        array[8000:] = 2  # next to the bytes that arrive
         wait(under_way)
         rows = [idma_copy_desc(tile[row * 64 :], src[row * 128 :], 64) for row in range(16)]
         wait(rows[-1])

@@ -1,4 +1,4 @@
-"""The check memory around an op. Each mistake stands beside a right call that uses memory alike."""
+"""The check memory around an op. Each mistake is next to a correct call that uses memory alike."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ freed.release()
         (bytearray(8), bytes(9), 9, "A transfer of 9 bytes runs past the destination, which has 8: make it smaller."),
         (bytearray(9), bytes(8), 9, "A transfer of 9 bytes runs past the source, which has 8: make it smaller."),
         (bytearray(8), bytes(8), -1, "The size in bytes is -1: it must be 0 or more."),
-        (bytearray(8), bytes(8), 2.0, "The size in bytes is 2.0: pass a whole number."),
+        (bytearray(8), bytes(8), 2.0, "The size in bytes is 2.0: pass an integer."),
         (bytearray(8), bytes(9), None, "The destination has 8 bytes, the source 9: say how many to copy."),
         (bytes(8), bytes(8), 8, "The destination is read-only: iDMA needs a writable buffer."),
         (7, bytes(8), 8, "The destination (int) is not a usable buffer: memoryview: a bytes-like object is required"),

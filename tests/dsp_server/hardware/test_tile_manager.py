@@ -238,7 +238,7 @@ def test_out_of_tcm_says_asked_bank_free_and_largest() -> None:
         (64, 0, 48, "Alignment 48 must be a power of two, such as 64."),
         (64, 0, 0, "Alignment 0 must be a power of two, such as 64."),
         (64, 2, 64, "2 is not a bank color: use XV_MEM_BANK_COLOR_0, _1 or _ANY."),
-        (64.0, 0, 64, "Size 64.0 and alignment 64 must be whole numbers of bytes."),
+        (64.0, 0, 64, "Size 64.0 and alignment 64 must be integers, in bytes."),
     ],
 )
 def test_arguments_that_no_buffer_can_have(size_bytes: int, color: int, align: int, sentence: str) -> None:

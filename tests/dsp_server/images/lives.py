@@ -65,7 +65,7 @@ def touch(input: memoryview, output: memoryview, tm: object) -> int:
 
 
 def go_off_when_armed() -> None:
-    """End the process a moment after a file beside the image says so."""
+    """End the process a moment after a file next to the image says so."""
 
     def wait() -> None:
         while not Path(f"{__file__}.armed").exists():

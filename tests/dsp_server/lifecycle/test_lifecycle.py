@@ -179,7 +179,7 @@ def test_task_that_outlives_the_grace_of_a_stop_is_lost(start: Start) -> None:
     error = held.task.exception()
     assert isinstance(error, CoreLostError)
     assert (
-        "was stopped, and was killed because its task had not ended after 1 s, while running hold (command 0x1001)."
+        "was stopped, and was killed because its task had not finished after 1 s, while running hold (command 0x1001)."
         in error.text
     )
     core = running.core(0)

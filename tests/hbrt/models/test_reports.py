@@ -1,4 +1,4 @@
-"""What onnxruntime does beside running models, by whichever way a process comes to it: nothing."""
+"""What onnxruntime does besides running models, by whichever way a process comes to it: nothing."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Programs in C and C++, each compiled once a run by ``hbrt cc``, and run as a user runs them."""
+"""Programs in C and C++, each compiled once per run by ``hbrt cc``, and run as a user runs them."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_null_and_nonsense_are_refused_in_every_argument(compiled: Compile, run:
 def test_threads_call_at_once_and_callbacks_call_too(compiled: Compile, run: Run) -> None:
     answer = run(compiled("threads.c"))
     assert (answer.returncode, answer.stdout) == (0, "0 failures, 8 callbacks, 50 sentences\n"), answer.stderr
-    assert answer.stderr.count("hbSysFlushMem") == len(answer.stderr.splitlines()) == 1  # told once a line
+    assert answer.stderr.count("hbSysFlushMem") == len(answer.stderr.splitlines()) == 1  # told once per line
 
 
 def test_the_threads_of_a_program_in_c_are_in_its_trace(compiled: Compile, shell: Shell, tmp_path: Path) -> None:

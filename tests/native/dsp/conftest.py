@@ -1,4 +1,4 @@
-"""Images in C, each compiled once a run."""
+"""Images in C, each compiled once per run."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 // Loads and stores at any address and of any length, each in a block of exactly the bytes that it may touch.
-// Built with the address sanitizer: a byte beside them ends the program. It prints how many it has checked.
+// Built with the address sanitizer: a byte next to them ends the program. It prints how many it has checked.
 #include <cstdio>
 #include <memory>
 #include <xtensa/tie/xt_ivpn.h>
@@ -315,7 +315,7 @@ static void scatter_halves() {
   }
 }
 
-// What is not flushed is lost; a stream that continues elsewhere loses it too, and nothing lands beside the two streams.
+// What is not flushed is lost; a stream that continues elsewhere loses it too, and nothing lands next to the two streams.
 static void lost_without_a_flush() {
   uint8_t memory[256];
   std::memset(memory, 0x5a, sizeof memory);

@@ -1,4 +1,4 @@
-"""Loads and stores under the address sanitizer: no byte beside those that an intrinsic names is read or written."""
+"""Loads and stores under the address sanitizer: no byte next to those that an intrinsic names is read or written."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ EDGE_FLOATS = [65519.99, 65520.0, 2.9802322e-8, 2.9802326e-8, 1.00048828125, 0.0
 EDGE_HALVES = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1023.5, 2047, 2048, 65504, -65504, 5.9604645e-8, 3e-5,
                -6.0975552e-5, 6.1035156e-5, np.inf, -np.inf, np.nan, 32767, 32768, -32768, 255.875, 1 / 3]  # fmt: skip
 UNDEFINED = ("-fsanitize=undefined", "-fno-sanitize-recover=all")
-"""What C++ does not define ends the test's process with a sentence."""
+"""What C++ does not define ends the test's process with a message."""
 MEMORY_NAMES = ("LV", "LA", "SV", "SA", "LS", "SS", "LB", "SB", "L2U", "GATHER", "SCATTER", "ZALIGN")
 """Intrinsics of these beginnings are tested by test_memory.py."""
 

@@ -1,4 +1,4 @@
-"""A softmax of intrinsics against float64: any length, any alignment, and nothing written beside it."""
+"""A softmax of intrinsics against float64: any length, any alignment, and nothing written next to it."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ static void *client_main(void *given) {
     return NULL;
 }
 
-/* Waits for nudges alone, beside those that wait for tasks. */
+/* Waits for nudges alone, next to those that wait for tasks. */
 static void *nudged_main(void *given) {
     hbrt_client *client = given;
     uint32_t seen = 0;

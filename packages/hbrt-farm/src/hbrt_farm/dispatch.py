@@ -50,7 +50,7 @@ class Dispatch:
         return index, self._kept[index]
 
     def under_way(self, board: int) -> int:
-        """How many items a board has."""
+        """Number of items that a board is working on."""
         return len(self._under_way[board])
 
     def ended(self, board: int, index: int, outcome: Outcome) -> None:

@@ -35,7 +35,7 @@ from tests.limits import PATIENCE_S
 from tests.nursery import Client
 from tests.waiting import until
 
-# Takes a board, says its address and its daemon's process, and keeps it until a line comes.
+# Lease a board, print its address and its daemon's process, and keep it until a line arrives.
 HOLDER = """
 import sys
 import numpy as np
@@ -136,7 +136,7 @@ class Holder:
         return pid
 
     def end(self) -> str:
-        """Have it end in order; returns what it said on standard error."""
+        """Have it end in order; returns its standard error."""
         return self.process.communicate("\n", timeout=PATIENCE_S)[1]
 
     def kill(self) -> None:
@@ -211,7 +211,7 @@ def test_a_pool_has_boards_of_its_own(farm: Farm) -> None:
         assert 0x1001 not in {op["cmd"] for op in board.session.link.request("ops")}
         assert 0x1001 in {op["cmd"] for op in other.session.link.request("ops")}
         with connect(farm.address) as same:
-            assert same.session is board.session  # one lease a program
+            assert same.session is board.session  # one lease per program
     with pytest.raises(RefusedError, match=r"Unknown pool 'third'; the farm has default, other"):
         connect(f"{farm.address}/third")
     farm.until_all_free()

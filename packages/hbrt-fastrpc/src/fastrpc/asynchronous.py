@@ -145,7 +145,7 @@ def fastrpc_async_get_status(jobid: int, timeout_us: int, result: Any) -> None:
         result: Out: a ctypes integer: the code that remote_handle64_invoke would have returned.
 
     Returns:
-        0; AEE_EBUSY: it has not ended; AEE_ENOSUCHJOB.
+        0; AEE_EBUSY: it has not finished; AEE_ENOSUCHJOB.
     """
     here = runtime()
     job = _jobs(here).get(jobid)
@@ -153,13 +153,13 @@ def fastrpc_async_get_status(jobid: int, timeout_us: int, result: Any) -> None:
     tasks = here.session.tasks
     if job.code is None and not tasks.has_ended(job.task):
         if not timeout_us:
-            raise AeeError(Aee.AEE_EBUSY, f"Job {jobid} has not ended.")
+            raise AeeError(Aee.AEE_EBUSY, f"Job {jobid} has not finished.")
         limit_ms = timeout_us / 1000 if timeout_us > 0 else _WAIT_MS
         status = tasks.wait(job.task, limit_ms)
         while status == Status.HB_DSP_TIMEOUT and timeout_us < 0:
             status = tasks.wait(job.task, limit_ms)
         if status == Status.HB_DSP_TIMEOUT:
-            raise AeeError(Aee.AEE_EBUSY, f"Job {jobid} has not ended within {timeout_us} µs.")
+            raise AeeError(Aee.AEE_EBUSY, f"Job {jobid} has not finished within {timeout_us} µs.")
     target.value = job.end(here)
 
 
@@ -168,13 +168,13 @@ def fastrpc_release_async_job(jobid: int) -> None:
     """Release a finished job; once per job.
 
     Returns:
-        0; AEE_EBUSY: it has not ended; AEE_ENOSUCHJOB.
+        0; AEE_EBUSY: it has not finished; AEE_ENOSUCHJOB.
     """
     here = runtime()
     jobs = _jobs(here)
     job = jobs.get(jobid)
     if job.code is None:
         if not here.session.tasks.has_ended(job.task):
-            raise AeeError(Aee.AEE_EBUSY, f"Job {jobid} has not ended; wait for it by fastrpc_async_get_status.")
+            raise AeeError(Aee.AEE_EBUSY, f"Job {jobid} has not finished; wait for it by fastrpc_async_get_status.")
         job.end(here)
     jobs.remove(jobid)

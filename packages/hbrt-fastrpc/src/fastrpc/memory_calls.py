@@ -123,7 +123,7 @@ def remote_mem_map(domain: int, fd: int, flags: int, virt_addr: int, size: int, 
         flags: REMOTE_MAP_MEM_STATIC.
         virt_addr: Its address in this process; 0 if it has none.
         size: Bytes.
-        remote_virt_addr: Out: a ctypes integer: the physical address, by which remote_mem_unmap undoes it.
+        remote_virt_addr: Out: a ctypes integer: the physical address, which remote_mem_unmap takes.
     """
     _check(domain)
     target = place("remote_virt_addr", remote_virt_addr)

@@ -68,7 +68,7 @@ class Plain(Interface):
 
 
 def test_a_callback_takes_as_many_buffers_as_come(programs: dict[str, Path], dsp_board_factory: Any) -> None:
-    """More than 1 024 in one run of it."""
+    """More than 1,024 in one run."""
     with (
         dsp_board_factory(image=programs["image"], fresh=True),
         Plain() as plain,

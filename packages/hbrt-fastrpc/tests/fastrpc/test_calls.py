@@ -44,7 +44,7 @@ def code_of(call: Callable[..., object], *given: Any) -> int:
 
 
 def nobody_listens() -> bool:
-    """Whether the thread that tells of domains has seen the end of its board."""
+    """Whether the thread that reports domain states has noticed that its board ended."""
     return all(one.name != "hbrt-fastrpc-status" for one in threading.enumerate())
 
 
@@ -351,7 +351,7 @@ def test_asynchronous_invocations(dsp_board: Board) -> None:
         given[3].buf.pv = ctypes.addressof(outside)
         assert fastrpc.remote_handle64_invoke_async(calc.handle, desc, make(2, 3, 1), given) == Aee.AEE_EBADPARM
         assert calc.call(plain.COUNT) == 2
-        until(lambda: dsp_board.live_tasks() == 0)  # nobody waits for the one whose end is not told
+        until(lambda: dsp_board.live_tasks() == 0)  # nobody waits for the one that never reports its end
     fastrpc.rpcmem_free(memory)
 
 
@@ -387,7 +387,7 @@ def test_a_program_is_told_of_its_domain(dsp_board_factory: Any) -> None:
 
 
 class OtherCalc(Interface):
-    """A stub by hand of the image's other interface."""
+    """A handwritten stub of the image's other interface."""
 
     INTERFACE = "other_calc"
 

@@ -1,4 +1,4 @@
-"""Damaged images, damaged rings of queues, and messages of any content: a code each, and the board goes on.
+"""Damaged images, damaged rings of queues, and messages of any content: a code each, and the board continues.
 
 tests/native/test_fuzz.py has rings and messages for what an image in C reads, under the sanitizers.
 """

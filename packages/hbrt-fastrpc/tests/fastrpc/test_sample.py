@@ -1,4 +1,4 @@
-"""The sample of FastRPC: one call a layer, and one call in all."""
+"""The sample of FastRPC: one call per layer, and one call in total."""
 
 import runpy
 from pathlib import Path

@@ -37,7 +37,7 @@ def image(tmp_path_factory: pytest.TempPathFactory, target: str) -> Path:
 
 
 def invoke(handle: int, method: int, size_bytes: int, *, is_shared: bool) -> bytes:
-    """An input and an output of so many bytes; returns the output."""
+    """An input and an output of this many bytes; returns the output."""
     arguments = (remote_arg * 2)()
     memory = [fastrpc.rpcmem_alloc(25, 1, size_bytes) if is_shared else None for _ in arguments]
     kept = [bytearray(size_bytes) for _ in arguments]

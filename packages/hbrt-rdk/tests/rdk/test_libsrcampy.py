@@ -31,7 +31,7 @@ def bgr(frame: bytes | None, width: int, height: int) -> list[int]:
 def test_frames_come_in_the_sizes_that_were_opened(camera: srcampy.Camera, capsys: pytest.CaptureFixture[str]) -> None:
     assert bgr(camera.get_img(2, 32, 24), 32, 24) == [0, 0, 1]
     assert bgr(camera.get_img(2), 64, 48) == [1, 0, 0]
-    assert bgr(camera.get_img(2, 32, 24), 32, 24) == [0, 0, 1]  # the folder begins anew
+    assert bgr(camera.get_img(2, 32, 24), 32, 24) == [0, 0, 1]  # the folder starts over
     assert camera.get_img(2, 100, 100) is None
     assert "there are 64x48, 32x24, 1920x1080" in capsys.readouterr().err
 
@@ -95,7 +95,7 @@ def test_a_crop_beyond_the_sensor_is_refused(
 ) -> None:
     assert camera.open_cam(0, -1, 1000, 32, 24, 48, 64, crop) == -1
     assert f"Invalid crop {crop}: must " in capsys.readouterr().err
-    assert bgr(camera.get_img(2, 32, 24), 32, 24) == [0, 0, 1]  # as it was opened before
+    assert bgr(camera.get_img(2, 32, 24), 32, 24) == [0, 0, 1]  # since it was opened before
 
 
 def test_a_camera_does_not_crop_as_it_did_as_a_scaler(camera: srcampy.Camera) -> None:

@@ -1,4 +1,4 @@
-"""libpostprocess.so, as programs call it by ctypes."""
+"""libpostprocess.so, as programs call it through ctypes."""
 
 import ctypes
 import json
@@ -73,7 +73,7 @@ def test_yolov5_finds_the_one_box(library: Any, is_scaled: bool) -> None:  # noq
 
 
 def test_boxes_that_overlap_are_one_and_planes_are_read(library: Any) -> None:
-    """FCOS on planes: two cells beside each other with nearly the same box."""
+    """FCOS on planes: two adjacent cells with nearly the same box."""
     info = Info(64, 64, 64, 64, 0.4, 0.5, 20, 0)
     classes, boxes = np.full((1, 80, 8, 8), -20, np.float32), np.zeros((1, 4, 8, 8), np.float32)
     classes[0, 0, 4, 4], classes[0, 0, 4, 5] = 10, 5

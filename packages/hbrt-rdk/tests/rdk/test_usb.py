@@ -1,4 +1,4 @@
-"""hobot_vio.usb: a USB camera that is not there."""
+"""hobot_vio.usb: a USB camera that does not exist."""
 
 from pathlib import Path
 

@@ -237,7 +237,7 @@ class Encoder:
 
 
 class Decoder:
-    """A stream in, from a file or piece by piece; frames out."""
+    """Takes a stream, from a file or piece by piece, and returns frames."""
 
     def __init__(self) -> None:
         self._codec, self._size = "", DEFAULT_SIZE

@@ -119,7 +119,7 @@ class CauchyKesai:
         return [one.numpy().copy() for one in self.outputs[task_id]]
 
     def is_busy(self, task_id: int = 0) -> bool:
-        """Whether a task was started and has not ended."""
+        """Whether a task was started and has not finished."""
         running = self._running.get(self._slot(task_id))
         return running is not None and not running.done()
 

@@ -1,4 +1,4 @@
-"""Small models, and what they are calibrated with."""
+"""Small models, and their calibration data."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Encrypted model files: read as before by who has the key; another key and a change are told apart."""
+"""Encrypted model files: read as before by whoever has the key; another key and a change can be told apart."""
 
 from __future__ import annotations
 

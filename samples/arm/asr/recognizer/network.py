@@ -1,4 +1,4 @@
-"""The acoustic model: a factorised time-delay network (TDNN-F), as a list of operations. Pure.
+"""The acoustic model: a factorized time-delay network (TDNN-F), as a list of operations. Pure.
 
 A layer is a product of two adjacent rows with a narrow matrix, a product of two adjacent rows of that with a wide one,
 a bias, a ReLU, a normalization, and 0.66 times the layer's input. Each is one operation, and all forms of the network
@@ -72,7 +72,7 @@ class Network(NamedTuple):
     """A trained network.
 
     Attributes:
-        strides: Of the factorised layers, in order.
+        strides: Of the factorized layers, in order.
         weights: float32 matrices and rows by name; sizes are multiples of 128.
         sounds: Number of outputs that are used.
         priors: (sounds,) logarithms of each sound's frequency.
@@ -204,7 +204,7 @@ def forward(network: Network, rows: Floats) -> Floats:
 
 
 def ranges_of(network: Network, utterances: Iterable[Floats]) -> dict[str, float]:
-    """For each row that is added, the range of the numbers that it is added to: the mean over utterances."""
+    """For each row that is added, the range of the values it is added to, averaged over utterances."""
     widths: dict[str, list[float]] = {}
     for rows in utterances:
         for step, x, _ in walk(network, rows):

@@ -1,4 +1,4 @@
-"""Train the acoustic model of `hbrt run asr`, a small TDNN-F, on synthesised digits.
+"""Train the acoustic model of `hbrt run asr`, a small TDNN-F, on synthesized digits.
 
     python -m recognizer.train [DIRECTORY]     (in samples/arm/asr)
 

@@ -68,7 +68,7 @@ def test_what_lies_beyond_the_measurements_is_said_to_be_extrapolated(tmp_path: 
     assert [each["key"] for each in total["spread"]] == [FIT]
     _, unknown = estimate(near, other)["calls"]
     assert unknown["high_us"] > 1.5 * unknown["modeled_us"]
-    both = estimate(near, other)["total"]  # beside each other, on two cores
+    both = estimate(near, other)["total"]  # next to each other, on two cores
     assert 2 * both["high_us"] == pytest.approx(one["high_us"] + unknown["high_us"])
     assert from_answer(to_answer(ours)) == ours._replace(constants=dict(ours.constants))
     file.write_text('base = "j5"\n[measured]\nsoftmax = 3\n')

@@ -90,7 +90,7 @@ def test_a_program_and_a_command_are_estimated_and_asked_what_if(shell: Shell, t
             ("estimate", "0x1", "--what-if", "clock=fast"),
             "Invalid cores.dsp.clock_mhz 'fast': expected a number of MHz.",
         ),
-        (("estimate", __file__, "--what-if", "clock=0"), "Error: cores.dsp.clock_mhz is 0.0; write a number of 1 to"),
+        (("estimate", __file__, "--what-if", "clock=0"), "Error: cores.dsp.clock_mhz is 0.0; write a number from 1 to"),
         (("estimate", "0x1", "--profile", "none"), "it is 'none', which is not a file"),
         (("estimate", "0x1", "--profiles", "j5,none"), "--profiles is 'none', which is not a file"),
         (("estimate", "0x1", "--profiles", "j5", "--profile", "j5"), "Use either --profile, for one board"),

@@ -320,7 +320,7 @@ def test_perf_sweeps_threads_rates_and_models(dsp_board: Board) -> None:
 @each(
     "flag, why",
     [
-        ("--sweep_threads=0", "write whole numbers above 0, up to 32"),
+        ("--sweep_threads=0", "write integers above 0, up to 32"),
         ("--sweep_rates=fast", "write numbers above 0"),
         ("--sweep_threads=2 --profile_path=.", "--profile_path works with a single measurement"),
         ("--until_spread=2 --perf_time=1", "leave out --perf_time"),

@@ -31,7 +31,7 @@ def written(shell: Shell) -> Shell:
 Wrote scale_image.py (the op), call_scale.py (calls it), test_scale.py (checks it) and scale_param.py (what they share).
 To make it your op, edit compute_tile() in scale_image.py, and its reference expected() in call_scale.py;
 its parameters are ScaleParam in scale_param.py.
-Run them there:
+Run them (if a board is running, with 'hbrt restart' instead of 'hbrt start'):
 
   hbrt start --image scale_image.py
   python call_scale.py

@@ -1,4 +1,4 @@
-"""``hbrt replay --against``: what an op takes now beside what it took when it was recorded, and the gate over it."""
+"""``hbrt replay --against``: what an op takes now compared with when it was recorded, and the gate over it."""
 
 from pathlib import Path
 

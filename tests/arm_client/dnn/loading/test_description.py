@@ -1,4 +1,4 @@
-"""The YAML beside a model: the compiler's keys in its sections or flat, and a sentence for what cannot be meant."""
+"""The YAML next to a model: the compiler's keys in its sections or flat, and a message for what cannot be meant."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_a_model_that_this_runtime_cannot_carry_is_refused_with_the_reason(sign:
 
 
 def external(directory: Path) -> Path:
-    """A model file that keeps its weights in a file beside it."""
+    """A model file that keeps its weights in a file next to it."""
     weights = np.arange(1024, dtype=np.float32)
     data = model_bytes(
         [node("Add", ["x", "w"], ["y"])],

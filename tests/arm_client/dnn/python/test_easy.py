@@ -245,7 +245,7 @@ def test_models_that_the_collector_finds_in_the_thread_that_answers(
             top[0].numpy()[...] = bottom[0].numpy()
             return 0
 
-    assert hb.hbDNNRegisterLayerCreator("Softmax", Copies) == 0  # what is beside it lies in device memory
+    assert hb.hbDNNRegisterLayerCreator("Softmax", Copies) == 0  # what is next to it lies in device memory
     with RemoteRelay(dsp_board.path) as relay, connect(relay.address) as board:
         before = set_default(board.session)
         (other,) = dnn.load(DIGITS / "digits_float.onnx")
@@ -363,9 +363,9 @@ def test_what_is_no_array_is_a_sentence(dsp_board: Board, inputs: Any, said: str
     ("schedule", "said"),
     [
         ({"priority": 1 << 40}, "The priority is 1099511627776, but must be 0 to 255."),
-        ({"priority": 1.5}, "The priority is 1.5; write a whole number."),
+        ({"priority": 1.5}, "The priority is 1.5; write an integer."),
         ({"core_id": (1 << 32) + 1}, "bpuCoreId is 4294967297"),
-        ({"core_id": "1"}, "The core is '1'; write a whole number."),
+        ({"core_id": "1"}, "The core is '1'; write an integer."),
     ],
 )
 def test_a_schedule_that_there_is_none_of(dsp_board: Board, schedule: dict[str, Any], said: str) -> None:

@@ -69,7 +69,7 @@ def test_a_structure_has_every_parameter_of_the_model() -> None:
     assert config.param(POINTCLOUD_ENCODE_POINTS).count == 0  # each call makes its own
 
 
-def test_the_grid_is_rounded_as_public_voxelisers_do() -> None:
+def test_the_grid_is_rounded_as_public_voxelizers_do() -> None:
     for low, high, size in ((-51.2, 51.2, 0.2), (0.0, 69.12, 0.16), (-74.88, 74.88, 0.32), (0.0, 1.0, 0.3)):
         config = CENTERPOINT.changed(point_cloud_range=(low, low, 0.0, high, high, 1.0), voxel_size=(size, size))
         public = np.round((np.float32(high) - np.float32(low)) / np.float32(size))
@@ -88,9 +88,9 @@ def test_the_grid_is_rounded_as_public_voxelisers_do() -> None:
         ({"point_cloud_range": (0.0, 1.0)}, r"point_cloud_range is \(0\.0, 1\.0\): give 6 numbers\."),
         ({"intensity_range": (0.0, None)}, r"intensity_range is \(0\.0, None\): give 2 numbers\."),
         ({"scale": "a"}, r"scale is 'a': give a number\."),
-        ({"dims": "5"}, r"dims is '5', but must be a whole number\."),
-        ({"max_points": 1.5}, r"max_points is 1\.5, but must be a whole number\."),
-        ({"max_voxels": True}, r"max_voxels is True, but must be a whole number\."),
+        ({"dims": "5"}, r"dims is '5', but must be an integer\."),
+        ({"max_points": 1.5}, r"max_points is 1\.5, but must be an integer\."),
+        ({"max_voxels": True}, r"max_voxels is True, but must be an integer\."),
         ({"scale": 1e-60}, "scale is 1e-60: give finite numbers above 0"),
         ({"scale": math.nan}, "scale is nan"),
         (

@@ -1,4 +1,4 @@
-"""CenterPoint and PointPillars on a board: both plans and the CPU reference against a slow voxeliser of this file."""
+"""CenterPoint and PointPillars on a board: both plans and the CPU reference against a slow voxelizer of this file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from arm_client.errors import CallerError, OpFailedError
 from arm_client.nn.pointcloud import pointcloud
 from arm_client.nn.pointcloud.config import PillarConfig
 from arm_client.nn.pointcloud.reference import preprocess
-from arm_client.nn.pointcloud.voxels import Voxeliser, coordinates
+from arm_client.nn.pointcloud.voxels import Voxelizer, coordinates
 from hbrt.jit import Kernel, numba_module
 from hbrt.nn_types import POINTCLOUD_TRANSPOSE
 from tests.waiting import until
@@ -120,7 +120,7 @@ CLOUDS = st.lists(st.lists(numbers(), min_size=5, max_size=5), max_size=24)
 
 @pytest.fixture
 def arm_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How this process voxelises; the cores of the board decide for themselves."""
+    """How this process voxelizes; the cores of the board decide for themselves."""
     if request.param == "numpy":
         monkeypatch.setattr(Kernel, "compiled", lambda _: None)
     elif numba_module() is None:
@@ -144,7 +144,7 @@ def pipelines(request: pytest.FixtureRequest, dsp_board: Board) -> list[nn.Pilla
 @example(rows=[[0.1, 0.2, 0.3, i, 0.5] for i in range(9)], plan=1, from_ddr=False)  # all in one cell
 @example(rows=[[x - 1.5, y - 1.0, 0, 1, 0] for y in range(3) for x in range(4)], plan=2, from_ddr=True)  # many cells
 @example(rows=[[NAN] * 5, [INF] * 5, [-INF] * 5, [0, 0, 0, NAN, INF]], plan=1, from_ddr=True)
-def test_three_ways_and_a_slow_voxeliser_agree(
+def test_three_ways_and_a_slow_voxelizer_agree(
     arm_way: str, pipelines: list[nn.PillarPipeline], rows: list[list[float]], plan: pointcloud.Plan, *, from_ddr: bool
 ) -> None:
     config = pipelines[0].config
@@ -164,13 +164,13 @@ def test_a_sweep_may_come_in_parts(rows: list[list[float]], cuts: list[int], nam
     expected = oracle(points, config)
     for is_compiled in {False, numba_module() is not None}:
         table = np.empty((config.max_voxels, 4), np.int32)
-        voxeliser = Voxeliser(config, table, compiled=is_compiled)
+        voxelizer = Voxelizer(config, table, compiled=is_compiled)
         places = np.zeros((config.places, config.dims), np.float32)
         edges = [0, *sorted(cuts), len(points)]
         for start, end in pairwise(edges):
-            voxeliser.add_points(points[start:end], places)
-        assert table[: voxeliser.count].tolist() == expected.coordinates
-        assert voxeliser.num_points_per_voxel.tolist() == expected.counts
+            voxelizer.add_points(points[start:end], places)
+        assert table[: voxelizer.count].tolist() == expected.coordinates
+        assert voxelizer.num_points_per_voxel.tolist() == expected.counts
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +178,7 @@ def sweep() -> NDArray[np.float32]:
     return nn.lidar_sweep(1, sweeps=2, azimuths=600)
 
 
-# Fewer pillars and places than the sweep wants, and more than one task a step.
+# Fewer pillars and places than the sweep wants, and more than one task per step.
 CENTERPOINT = nn.CENTERPOINT.changed(max_voxels=4000, max_points=6)
 POINTPILLARS = nn.POINTPILLARS.changed(max_voxels=2500, max_points=6, intensity_range=(0.0, 255.0))
 

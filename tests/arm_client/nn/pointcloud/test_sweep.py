@@ -41,7 +41,7 @@ def test_a_seed_makes_a_sweep() -> None:
         ({"seed": -1}, r"^seed is -1, but must be at least 0\."),
         ({"rings": 0}, r"^rings is 0, but must be at least 1\."),
         ({"azimuths": 0}, r"^azimuths is 0, but must be at least 1\."),
-        ({"sweeps": 1.5}, r"^sweeps is 1\.5, but must be a whole number\."),
+        ({"sweeps": 1.5}, r"^sweeps is 1\.5, but must be an integer\."),
         ({"boxes": -1}, r"^boxes is -1, but must be at least 0\."),
         ({"max_points": -5}, r"^max_points is -5, but must be at least 0\."),
         ({"dropout": 1.5}, r"^dropout is 1\.5, but must be a fraction, 0 to 1\."),

@@ -276,7 +276,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("sobel", {"dy": 3}, "dy is 3: use 0 to 2."),
     ("sobel", {"scale": float("inf")}, "scale has the value inf: use finite numbers."),
     ("threshold", {"thresh": 256}, "thresh is 256.0: use 0 to 255."),
-    ("threshold", {"thresh": 1.5}, "thresh is 1.5: for Y U8C1 pixels use a whole number."),
+    ("threshold", {"thresh": 1.5}, "thresh is 1.5: for Y U8C1 pixels use an integer."),
     ("threshold", {"maxVal": -1}, "maxVal is -1.0: use 0 to 255."),
     (
         "threshold",

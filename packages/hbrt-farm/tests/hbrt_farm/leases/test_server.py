@@ -1,4 +1,4 @@
-"""The server of leases with boards that are none: who keeps one, who may wait, and by which clock."""
+"""The server of leases with stand-ins for boards: who keeps one, who may wait, and by which clock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DAY_S = 86_400.0
 
 
 class NoBoard:
-    """In the place of a hosted board."""
+    """A stand-in for a hosted board."""
 
     name, port = "none", 5600
 

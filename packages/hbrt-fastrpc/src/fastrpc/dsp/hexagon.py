@@ -142,7 +142,7 @@ class Program:
         """Register the program's ops, until it serves.
 
         Raises:
-            ImageError: it ends before.
+            ImageError: it ends before it is ready.
         """
         while True:
             kind, word, latency, *_ = _message(self._receive())

@@ -50,7 +50,7 @@ __attribute__((unused)) static void _put(remote_arg **at, const void *data, size
   ++*at;
 }
 
-/* The next buffer; NULL where it is not there, or is too short. */
+/* The next buffer; NULL if it is missing or too short. */
 __attribute__((unused)) static void *_next(remote_arg **at, const remote_arg *end, uint64_t count, size_t size) {
   static uint64_t empty;
   if (*at == end || count > INT32_MAX || (*at)->buf.nLen < count * size) return NULL;

@@ -79,7 +79,7 @@ class Aee(IntEnum):
     AEE_ENOSUCHJOB = 0x84, "Job not found."
     AEE_ENOSESSION = 0x8A, "Session not found."
     AEE_EINVALIDJOB = 0x182, "Invalid job."
-    AEE_EBUSY = 0x183, "The job has not ended."
+    AEE_EBUSY = 0x183, "The job has not finished."
     AEE_ESTUBSKELVERMISMATCH = 0x194, "Stub and skeleton have different versions."
     AEE_ERPC = 0x200, "The remote call failed."
     AEE_EFILE = 0x201, "A file could not be used."

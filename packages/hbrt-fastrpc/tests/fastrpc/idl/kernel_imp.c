@@ -1,4 +1,4 @@
-/* Threads and their synchronization, vector memory, clocks, power and the log, as images of Hexagons use them. */
+/* Threads and their synchronization, vector memory, clocks, power and the log, as Hexagon images use them. */
 #define FARF_HIGH 1
 #include "kernel.h"
 

@@ -1,4 +1,4 @@
-/* Calls every method of parts.idl, and prints what came back. */
+/* Calls every method of parts.idl, and prints the results. */
 #include <stdio.h>
 #include <string.h>
 

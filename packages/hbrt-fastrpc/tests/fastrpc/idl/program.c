@@ -1,4 +1,4 @@
-/* Calls every method of all.idl, and prints what came back. */
+/* Calls every method of all.idl, and prints the results. */
 #include <stdio.h>
 #include <string.h>
 

@@ -36,7 +36,7 @@ def test_packets_come_as_they_went(size: int, todo: list[tuple[tuple[Buffer, ...
         except AeeError as error:
             assert error.code == Aee.AEE_EBADPARM  # noqa: PT017 - a packet larger than the ring
             continue
-        if not is_written and not model:  # once the reader has looked, an empty ring takes every packet that may be
+        if not is_written and not model:  # once the reader has looked, an empty ring takes every packet of a valid size
             assert ring.read() is None
             is_written = ring.write(*step)
             assert is_written

@@ -154,7 +154,7 @@ class RknnRuntime:
                 return region
             taken = self._ask_sram("take", region)
             if not any(one.start < region.end and region.start < one.end for one in taken):
-                return region  # otherwise another program was faster
+                return region  # if not, another program got there first
 
     def give_sram(self, region: Region) -> None:
         """Free a context's pages."""

@@ -79,7 +79,7 @@ def measured_text(runner: Runner) -> str:
 
 def measured_line(run_us: float) -> str:
     """A time of this machine, formatted unlike any modeled one."""
-    return f"Measured on this machine, by onnxruntime, which does not reflect the chip: {run_us:.0f} µs a run."
+    return f"Measured on this machine, by onnxruntime, which does not reflect the chip: {run_us:.0f} µs per run."
 
 
 def memory_report(container: Container, ops: CustomOps, platform: Platform) -> Memory:

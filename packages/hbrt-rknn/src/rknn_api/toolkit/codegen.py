@@ -91,7 +91,7 @@ int main(void) {
   char name[64];
   void *model = content("model.rknn", &size);
   rknn_context context = 0;
-  if (!model) return fprintf(stderr, "model.rknn is not here.\\n"), 1;
+  if (!model) return fprintf(stderr, "Cannot open model.rknn.\\n"), 1;
   check(rknn_init(&context, model, (uint32_t)size, 0, NULL), "rknn_init");
   rknn_input_output_num number;
   check(rknn_query(context, RKNN_QUERY_IN_OUT_NUM, &number, sizeof number), "rknn_query");

@@ -46,7 +46,7 @@ def from_pytorch(model: Path, input_size_list: Sequence[Sequence[int]], file: Pa
 def from_tensorflow(
     model: Path, inputs: Sequence[str], input_size_list: Sequence[Sequence[int]], outputs: Sequence[str], file: Path
 ) -> None:
-    """Write a frozen graph (.pb) as ONNX, its pictures in NCHW.
+    """Convert a frozen graph (.pb) to ONNX, with pictures in NCHW.
 
     Args:
         model: The file.

@@ -223,7 +223,7 @@ class RKNN(Calls):
         found = pruned(model)
         if found.saved:
             share = found.saved / found.before
-            # Requested, so printed whether verbose or not, in the guide's form.
+            # Printed whether verbose or not, in the guide's format, since the program asks for it.
             self._log.text(f"I model_pruning results:\nI Weight: -{found.saved * 4 / 1e6:.5f} MB (-{share:.1%})")
         return found.model
 

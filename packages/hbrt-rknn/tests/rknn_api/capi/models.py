@@ -1,4 +1,4 @@
-"""Model files for the C names, made by the toolkit once a session."""
+"""Model files for the C names, made by the toolkit once per session."""
 
 from __future__ import annotations
 

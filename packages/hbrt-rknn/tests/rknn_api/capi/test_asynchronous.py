@@ -1,4 +1,4 @@
-"""Runs that continue by themselves: rknn_run returns before the outputs are there, and who needs them waits."""
+"""Runs that continue in the background: rknn_run returns before the outputs are ready, and whoever needs them waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops of a program's in C: in a program, under the sanitizers too, and in plug-ins; what fails says why."""
+"""A program's own ops in C: in a program, under the sanitizers too, and in plug-ins; what fails says why."""
 
 from __future__ import annotations
 

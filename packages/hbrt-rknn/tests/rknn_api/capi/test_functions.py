@@ -408,7 +408,7 @@ class TestZeroCopy:
 
 
 def misuses(context: rk.rknn_context) -> list[tuple[Callable[[], Any], int | None, str]]:
-    """What a program does wrong, the code, and a part of the sentence; of a context that has nothing set."""
+    """What a program does wrong, the code, and part of the message, for a context with nothing set."""
     x, attr, mem = picture(), attr_of(context, "NATIVE_INPUT"), rk.rknn_tensor_mem()
     good = given(x, rk.RKNN_TENSOR_UINT8, rk.RKNN_TENSOR_NHWC)
     data, size = model("int8"), ctypes.sizeof(attr)
@@ -659,7 +659,7 @@ def test_layers_are_modeled_and_the_run_is_measured(
     assert text.startswith(table.rstrip())  # the mask leaves so small a layer on one core
     modeled, _, measured = text.partition("\n\nMeasured on this machine")
     assert "Total Operator Elapsed Time(us), modeled: " in modeled
-    assert measured.endswith(" µs a run.\n")
+    assert measured.endswith(" µs per run.\n")
 
 
 def test_a_board_that_dies_and_a_fork_take_their_contexts_with_them(dsp_board_factory: Factory) -> None:

@@ -46,7 +46,7 @@ static int refuses(int heap, int card, int buffer) {
   return close((int)read_only.fd) == 0 ? 0 : __LINE__;
 }
 
-/* What a card keeps goes when it is closed, and its handles are none of another's. */
+/* What a card holds is released when it is closed, and its handles mean nothing to another card. */
 static int cards(int card) {
   struct dumb dumb = {.width = W, .height = H, .bpp = 24}, other = dumb;
   CHECK(ioctl(card, CREATE_DUMB, &dumb) == 0);

@@ -1,4 +1,4 @@
-"""Models of other frameworks: read by their converters where those are installed, refused with a sentence elsewhere."""
+"""Models of other frameworks: read by their converters where those are installed, refused with a message elsewhere."""
 
 import importlib
 from pathlib import Path

@@ -55,7 +55,7 @@
 #define AEE_ENOSUCHJOB 132 /* Job not found. */
 #define AEE_ENOSESSION 138 /* Session not found. */
 #define AEE_EINVALIDJOB 386 /* Invalid job. */
-#define AEE_EBUSY 387 /* The job has not ended. */
+#define AEE_EBUSY 387 /* The job has not finished. */
 #define AEE_ESTUBSKELVERMISMATCH 404 /* Stub and skeleton have different versions. */
 #define AEE_ERPC 512 /* The remote call failed. */
 #define AEE_EFILE 513 /* A file could not be used. */
