@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "RgaApi.h"
 #include "entry.h"
@@ -250,12 +252,18 @@ API IM_STATUS imgaussianBlur_t(rga_buffer_t src, rga_buffer_t dst, int width, in
 
 API IM_STATUS imcheck_t(const rga_buffer_t src, const rga_buffer_t dst, const rga_buffer_t pat, const im_rect from, const im_rect to,
                         const im_rect of_pat, const int usage) {
-  struct job job = {.kind = PROCESS, .is_check = 1, .src = &src, .dst = &dst, .pat = &pat, .from = from, .to = to, .of_pat = of_pat, .usage = usage};
+  const int kind = usage & (IM_COLOR_FILL | IM_MOSAIC) ? FILL : PROCESS; /* the former have no source */
+  struct job job = {.kind = kind, .is_check = 1, .src = &src, .dst = &dst, .pat = &pat, .from = from, .to = to, .of_pat = of_pat, .usage = usage};
   return done(&job);
 }
 
+/** Give an asynchronous call's fence, a descriptor that poll() finds ready: every call has ended when it returns. */
+static void give_fence(int *fence, int sync) {
+  if (fence) *fence = sync ? -1 : eventfd(1, EFD_CLOEXEC);
+}
+
 API IM_STATUS imsync(int fence) {
-  (void)fence; /* every call is synchronous */
+  if (fence > 0) close(fence);
   return IM_STATUS_SUCCESS;
 }
 
@@ -444,8 +452,7 @@ API int c_RkRgaColorFill(rga_info_t *dst) {
 #define SYNC int sync, int *fence
 #define ANSWERED(call)           \
   {                              \
-    (void)sync;                  \
-    if (fence) *fence = -1;      \
+    give_fence(fence, sync);     \
     return call;                 \
   }
 MANGLED(IM_STATUS, imcopy, "_Z6imcopy12rga_buffer_tS_iPi", (const rga_buffer_t src, rga_buffer_t dst, SYNC), ANSWERED(imcopy_t(src, dst, 1)))
@@ -470,7 +477,7 @@ MANGLED(IM_STATUS, imrectangle, "_Z11imrectangle12rga_buffer_t7im_rectjiiPi", (r
 MANGLED(IM_STATUS, improcess, "_Z9improcess12rga_buffer_tS_S_7im_rectS0_S0_iPiP6im_opti",
         (rga_buffer_t src, rga_buffer_t dst, rga_buffer_t pat, im_rect srect, im_rect drect, im_rect prect, int acquired, int *fence, im_opt_t *opt, int usage), {
           (void)acquired;
-          if (fence) *fence = -1;
+          give_fence(fence, !(usage & IM_ASYNC));
           return processed(&src, &dst, &pat, srect, drect, prect, usage, opt);
         })
 MANGLED(IM_STATUS, imcolorkey, "_Z10imcolorkey12rga_buffer_tS_17im_colorkey_rangeiiPi",
@@ -530,8 +537,8 @@ MANGLED(IM_STATUS, imcancelJob, "_Z11imcancelJobj", (im_job_handle_t handle), {
   return IM_STATUS_SUCCESS;
 })
 MANGLED(IM_STATUS, imendJob, "_Z8imendJobjiiPi", (im_job_handle_t handle, int sync, int acquired, int *fence), {
-  (void)sync, (void)acquired;
-  if (fence) *fence = -1;
+  (void)acquired;
+  give_fence(fence, !(sync & IM_ASYNC));
   struct queue *queue = taken(handle);
   if (!queue) return unknown(handle);
   IM_STATUS status = IM_STATUS_SUCCESS;
@@ -588,8 +595,8 @@ TASK(improcessTask, "_Z13improcessTaskj12rga_buffer_tS_S_7im_rectS0_S0_P6im_opti
      processed(&src, &dst, &pat, srect, drect, prect, usage, opt))
 MANGLED(IM_STATUS, immakeBorder, "_Z12immakeBorder12rga_buffer_tS_iiiiiiiiPi",
         (rga_buffer_t src, rga_buffer_t dst, int top, int bottom, int left, int right, int type, int value, int sync, int acquired, int *fence), {
-          (void)sync, (void)acquired, (void)bottom, (void)right;
-          if (fence) *fence = -1;
+          (void)acquired, (void)bottom, (void)right;
+          give_fence(fence, sync);
           if (type != IM_BORDER_CONSTANT) {
             snprintf(last, sizeof last, "immakeBorder: border_type %d is not supported; use IM_BORDER_CONSTANT.", type);
             return IM_STATUS_NOT_SUPPORTED;
