@@ -204,3 +204,18 @@ def test_the_changelog_is_short_and_of_this_version() -> None:
     version, *older = re.findall(r"^## (\S+)", text, re.MULTILINE)
     assert (version, older) == (__version__, [])
     assert set(re.findall(r"^### (\w+)$", text, re.MULTILINE)) <= {"Added", "Changed", "Fixed"}
+
+
+def test_a_line_of_a_shell_block_is_a_command() -> None:
+    """A tool that folds paragraphs has not folded the block."""
+    lines = [
+        (page.name, line)
+        for page in [*PAGES, REPOSITORY / "CONTRIBUTING.md"]
+        for block in re.findall(r"^```sh\n(.*?)^```", text_of(page), re.MULTILINE | re.DOTALL)
+        for line in block.replace("\\\n", "").splitlines()
+    ]
+    assert len(lines) > 20
+    command = re.compile(
+        r"(?:\w+=\S+ )*(?:export|hbrt|make|pip|podman|python)\b[^#]*(?:#(?!.* (?:hbrt|make|pip) [a-z]).*)?"
+    )
+    assert [one for one in lines if not command.fullmatch(one[1])] == []
