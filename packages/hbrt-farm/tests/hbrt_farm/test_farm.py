@@ -42,7 +42,7 @@ def farm() -> Iterator[Farm]:
             assert not dead.exists()
             yield made
         assert list(Path(place).iterdir()) == []
-    # Boards named test-... are of other tests, and stay for those that come.
+    # Boards named test-... belong to other tests and stay for later ones.
     left = [one for one in psutil.Process().children(recursive=True) if "board test-" not in name_of(one)]
     assert psutil.wait_procs([one for one in left if one not in before], PATIENCE_S)[1] == []
 

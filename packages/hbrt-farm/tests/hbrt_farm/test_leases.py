@@ -334,7 +334,7 @@ def test_an_answer_that_the_board_is_lost_gives_way_to_the_farms_reason(
         return decode_reply(raw)._replace(status=int(Status.HB_DSP_BOARD_LOST), text="The daemon is gone.")
 
     with connect(impatient.address) as board:
-        # The gateway of a board that ends answers what is under way; the farm's word comes over another connection.
+        # When a board ends, its gateway answers pending requests; the farm's message arrives over another connection.
         monkeypatch.setattr(remote_link, "decode_reply", of_a_board_that_has_gone)
         monkeypatch.setattr(leased_link, "LAST_WORD_SECONDS", PATIENCE_S)
         with pytest.raises(HbrtError, match="--lease-timeout"):

@@ -143,8 +143,8 @@ def _fitted(array: NDArray[Any], wanted: Wanted, file: Path) -> NDArray[Any]:
             with np.errstate(over="ignore"):  # whoever uses the numbers checks whether they are finite
                 return np.ascontiguousarray(one, wanted.dtype).reshape(shape)  # a scalar stays one
     raise invalid_parameter(
-        f"The file {file} has the shape {list(array.shape)}, but the model's input {list(shape)}; save an array with "
-        "that shape."
+        f"The file {file} has the shape {list(array.shape)}, but the model's input has {list(shape)}; save an array "
+        "with that shape."
     )
 
 
