@@ -299,12 +299,14 @@ static void *mapped(void *address, size_t length, int protection, int flags, int
   return at;
 }
 
-/** Where the block of a descriptor begins in the board's DDR: at the descriptor's position. 0 for other files. */
+/** Where the block of a descriptor begins in the board's DDR: at the position of one opened for a block, which has
+ * O_NONBLOCK as its mark. 0 for other files, the board's own descriptor among them: its position is anywhere. */
 static off64_t begin_of(int fd) {
   const int before = errno;
-  const off64_t at = fd < 0 ? 0 : lseek64(fd, 0, SEEK_CUR);
+  const bool is_block = fd >= 0 && fcntl(fd, F_GETFL) & O_NONBLOCK && is(fd, "hbrt-ddr");
+  const off64_t at = is_block ? lseek64(fd, 0, SEEK_CUR) : 0;
   errno = before;
-  return at > 0 && is(fd, "hbrt-ddr") ? at : 0;
+  return at > 0 ? at : 0;
 }
 
 static mode_t mode_of(int flags, va_list *arguments) {

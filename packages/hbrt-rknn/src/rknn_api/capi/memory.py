@@ -207,7 +207,7 @@ class RknnMemory:
 def _opened_at(ddr: Ddr, phy_addr: int) -> int:
     """Open the board's DDR once more, positioned at a block, where a C program's mmap() begins; -1 if it cannot be."""
     try:
-        fd = os.open(f"/proc/self/fd/{ddr.fd}", os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(f"/proc/self/fd/{ddr.fd}", os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)  # the mark
     except OSError:  # out of descriptors
         return -1
     os.lseek(fd, ddr.offset_of(phy_addr), os.SEEK_SET)
