@@ -44,10 +44,11 @@ class FakeLink:
 
     def __init__(self, ddr: Ddr) -> None:
         self.ddr, self.mailbox, self.core_count = ddr, Mailbox(ddr), len(CORES)
+        self.client_id, self.doorbell = 1 + len(SLOTS), os.eventfd(0)
         self.core_doorbells, self.urgent_bells = ([os.eventfd(0, os.EFD_NONBLOCK) for _ in CORES] for _ in range(2))
 
     def close(self) -> None:
-        for bell in (*self.core_doorbells, *self.urgent_bells):
+        for bell in (self.doorbell, *self.core_doorbells, *self.urgent_bells):
             os.close(bell)
 
 

@@ -55,7 +55,7 @@
 #define AEE_ENOSUCHJOB ((int)(AEE_EOFFSET + 132u)) /* Job not found. */
 #define AEE_ENOSESSION ((int)(AEE_EOFFSET + 138u)) /* Session not found. */
 #define AEE_EINVALIDJOB ((int)(AEE_EOFFSET + 386u)) /* Invalid job. */
-#define AEE_EBUSY ((int)(AEE_EOFFSET + 387u)) /* The job has not ended. */
+#define AEE_EBUSY ((int)(AEE_EOFFSET + 387u)) /* The job has not finished. */
 #define AEE_ESTUBSKELVERMISMATCH 404 /* Stub and skeleton have different versions. */
 #define AEE_ERPC ((int)(AEE_EOFFSET + 512u)) /* The remote call failed. */
 #define AEE_EFILE ((int)(AEE_EOFFSET + 513u)) /* A file could not be used. */
