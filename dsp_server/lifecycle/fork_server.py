@@ -156,8 +156,11 @@ def is_young() -> bool:
 
 def _children() -> set[int]:
     """Return the children of this process; none on a kernel that does not list them."""
-    lists = Path("/proc/self/task").glob("*/children")
-    return {int(pid) for one in lists for pid in one.read_text(encoding="ascii").split()}
+    found: set[int] = set()
+    for one in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # a thread that has ended in the meantime
+            found.update(map(int, one.read_text(encoding="ascii").split()))
+    return found
 
 
 @contextlib.contextmanager

@@ -300,13 +300,17 @@ static void *mapped(void *address, size_t length, int protection, int flags, int
 }
 
 /** Where the block of a descriptor begins in the board's DDR: at the position of one opened for a block, which has
- * O_NONBLOCK as its mark. 0 for other files, the board's own descriptor among them: its position is anywhere. */
+ * O_NONBLOCK as its mark. 0 for other files, the board's own descriptor among them: its position is anywhere. No block is
+ * at the DDR's start: -1, with a message, for a program that moved the position there. */
 static off64_t begin_of(int fd) {
   const int before = errno;
   const bool is_block = fd >= 0 && fcntl(fd, F_GETFL) & O_NONBLOCK && is(fd, "hbrt-ddr");
   const off64_t at = is_block ? lseek64(fd, 0, SEEK_CUR) : 0;
   errno = before;
-  return at > 0 ? at : 0;
+  if (!is_block || at > 0) return at;
+  fprintf(stderr, "hbrt: mmap: The descriptor %d was moved to 0 by lseek(); leave it where rknn_create_mem() put it.\n", fd);
+  errno = EINVAL;
+  return -1;
 }
 
 static mode_t mode_of(int flags, va_list *arguments) {
@@ -340,7 +344,8 @@ EXPORT int ioctl(int fd, unsigned long request, ...) {
 
 EXPORT void *mmap64(void *address, size_t length, int protection, int flags, int fd, off64_t offset) {
   if (is_card_mapped && is(fd, CARD)) return mapped(address, length, protection, flags, fd, (uint64_t)offset);
-  return NEXT(mmap64)(address, length, protection, flags, fd, offset + begin_of(fd));
+  const off64_t begin = begin_of(fd);
+  return begin < 0 ? MAP_FAILED : NEXT(mmap64)(address, length, protection, flags, fd, offset + begin);
 }
 
 EXPORT void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {

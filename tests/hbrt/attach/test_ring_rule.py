@@ -1,4 +1,4 @@
-"""Whom a submitter rings, in C: each mask and activity, by a program and by the relay, against the rule in words."""
+"""Whom a program, the relay and a core ring, in C: each mask and activity, against the rule in words."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dsp_server.core.core_mailbox import CoreMailbox
 from dsp_server.relay.dispatch import RelayDispatcher, Result
 from hbrt.attach.tasks import Tasks
 from hbrt.ddr.file import Ddr
@@ -27,7 +28,7 @@ from hbrt.mailbox.schedule import (
 from hbrt.mailbox.table import REQUEST, Mailbox, State
 from hbrt.protocol.relay import SUBMIT, SUBMIT_HEAD
 from hbrt.status import Status
-from tests.wake_rule import cores_to_wake
+from tests.wake_rule import core_to_chain, cores_to_wake
 
 OFFLINE = 3
 ACTIVITIES = (ASLEEP, LOOKING, RUNNING, OFFLINE)
@@ -137,6 +138,27 @@ def test_relay_rings_by_the_rule(link: FakeLink, priority: int) -> None:
             assert link.mailbox.answer(slot).result == Status.HB_DSP_NOT_RUNNING
         else:
             assert (result, link.mailbox.state(slot)) == (Result.QUEUED, State.READY)
+
+
+@pytest.mark.parametrize("claimer", [0, 1])
+def test_core_that_claimed_rings_by_the_rule(link: FakeLink, claimer: int) -> None:
+    if claimer >= link.core_count:
+        return
+    layout, mm = link.ddr.layout, link.ddr.map
+    masks = [mask for mask in range(1 << link.core_count) if may_run(claimer, mask)]
+    for left in itertools.product(masks, repeat=2):
+        for activity in itertools.product(ACTIVITIES, repeat=link.core_count):
+            for slot, mask in enumerate((1 << claimer, *left)):
+                REQUEST.pack_into(mm, layout.record(slot), slot, 0, 0x1000, 0, mask, CLIENT, CLIENT, 0, 0, 0, 0)
+                mm[layout.states + slot] = State.READY
+                mm[layout.announced(claimer) + slot] = 1
+            for core, doing in enumerate(activity):
+                mm[layout.core(core) + CORE_ACTIVITY] = doing
+            mailbox = CoreMailbox(claimer, link.ddr, link.core_doorbells, link.lease.fileno(), lambda: False, {})
+            assert mailbox.claim() == 0
+            rung = core_to_chain(claimer, left, activity)
+            assert link.rung(link.core_doorbells) == (() if rung is None else (rung,)), (left, activity)
+            mailbox.close()
 
 
 def test_request_is_in_the_slot_before_anybody_is_told(link: FakeLink) -> None:

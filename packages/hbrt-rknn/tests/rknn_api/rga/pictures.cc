@@ -33,6 +33,7 @@ int main() {
   int fences[2] = {0, 0};
   if (imcopy(src, src, 0, &fences[0]) != IM_STATUS_SUCCESS || imcopy(src, src, 1, &fences[1]) != IM_STATUS_SUCCESS) return 10;
   if (fences[0] <= 0 || fences[1] != -1 || imsync(fences[0]) != IM_STATUS_SUCCESS || fcntl(fences[0], F_GETFD) != -1) return 11;
+  if (imcopy(src, dst, 0, &fences[1]) == IM_STATUS_SUCCESS || fences[1] != -1) return 12;
   std::printf("%s\n", imStrError(imcopy(src, dst)));
   return releasebuffer_handle(source) == IM_STATUS_SUCCESS && releasebuffer_handle(target) == IM_STATUS_SUCCESS ? 0 : 8;
 }

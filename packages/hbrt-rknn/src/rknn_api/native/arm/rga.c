@@ -257,9 +257,10 @@ API IM_STATUS imcheck_t(const rga_buffer_t src, const rga_buffer_t dst, const rg
   return done(&job);
 }
 
-/** Give an asynchronous call's fence, a descriptor that poll() finds ready: every call has ended when it returns. */
-static void give_fence(int *fence, int sync) {
-  if (fence) *fence = sync ? -1 : eventfd(1, EFD_CLOEXEC);
+/** The status of a call that has ended, and the fence of an asynchronous one that succeeded: poll() finds it ready. */
+static IM_STATUS ended(IM_STATUS status, int *fence, int sync) {
+  if (fence) *fence = sync || status != IM_STATUS_SUCCESS ? -1 : eventfd(1, EFD_CLOEXEC);
+  return status;
 }
 
 API IM_STATUS imsync(int fence) {
@@ -450,11 +451,8 @@ API int c_RkRgaColorFill(rga_info_t *dst) {
   result cpp_##name parameters __asm__(mangled);         \
   API result cpp_##name parameters __VA_ARGS__
 #define SYNC int sync, int *fence
-#define ANSWERED(call)           \
-  {                              \
-    give_fence(fence, sync);     \
-    return call;                 \
-  }
+#define ANSWERED(call) \
+  { return ended(call, fence, sync); }
 MANGLED(IM_STATUS, imcopy, "_Z6imcopy12rga_buffer_tS_iPi", (const rga_buffer_t src, rga_buffer_t dst, SYNC), ANSWERED(imcopy_t(src, dst, 1)))
 MANGLED(IM_STATUS, imresize, "_Z8imresize12rga_buffer_tS_ddiiPi", (const rga_buffer_t src, rga_buffer_t dst, double fx, double fy, int interpolation, SYNC),
         ANSWERED(imresize_t(src, dst, fx, fy, interpolation, 1)))
@@ -477,8 +475,7 @@ MANGLED(IM_STATUS, imrectangle, "_Z11imrectangle12rga_buffer_t7im_rectjiiPi", (r
 MANGLED(IM_STATUS, improcess, "_Z9improcess12rga_buffer_tS_S_7im_rectS0_S0_iPiP6im_opti",
         (rga_buffer_t src, rga_buffer_t dst, rga_buffer_t pat, im_rect srect, im_rect drect, im_rect prect, int acquired, int *fence, im_opt_t *opt, int usage), {
           (void)acquired;
-          give_fence(fence, !(usage & IM_ASYNC));
-          return processed(&src, &dst, &pat, srect, drect, prect, usage, opt);
+          return ended(processed(&src, &dst, &pat, srect, drect, prect, usage, opt), fence, !(usage & IM_ASYNC));
         })
 MANGLED(IM_STATUS, imcolorkey, "_Z10imcolorkey12rga_buffer_tS_17im_colorkey_rangeiiPi",
         (const rga_buffer_t src, rga_buffer_t dst, im_colorkey_range range, int mode, SYNC), ANSWERED(imcolorkey_t(src, dst, range, mode, 1)))
@@ -538,9 +535,8 @@ MANGLED(IM_STATUS, imcancelJob, "_Z11imcancelJobj", (im_job_handle_t handle), {
 })
 MANGLED(IM_STATUS, imendJob, "_Z8imendJobjiiPi", (im_job_handle_t handle, int sync, int acquired, int *fence), {
   (void)acquired;
-  give_fence(fence, !(sync & IM_ASYNC));
   struct queue *queue = taken(handle);
-  if (!queue) return unknown(handle);
+  if (!queue) return ended(unknown(handle), fence, 1);
   IM_STATUS status = IM_STATUS_SUCCESS;
   for (int at = 0; at < queue->count && status == IM_STATUS_SUCCESS; at++) {
     struct task *task = &queue->tasks[at];
@@ -549,7 +545,7 @@ MANGLED(IM_STATUS, imendJob, "_Z8imendJobjiiPi", (im_job_handle_t handle, int sy
     status = done(job);
   }
   freed(queue);
-  return status;
+  return ended(status, fence, !(sync & IM_ASYNC));
 })
 #define ADDED(call)                        \
   {                                        \
@@ -596,14 +592,13 @@ TASK(improcessTask, "_Z13improcessTaskj12rga_buffer_tS_S_7im_rectS0_S0_P6im_opti
 MANGLED(IM_STATUS, immakeBorder, "_Z12immakeBorder12rga_buffer_tS_iiiiiiiiPi",
         (rga_buffer_t src, rga_buffer_t dst, int top, int bottom, int left, int right, int type, int value, int sync, int acquired, int *fence), {
           (void)acquired, (void)bottom, (void)right;
-          give_fence(fence, sync);
           if (type != IM_BORDER_CONSTANT) {
             snprintf(last, sizeof last, "immakeBorder: border_type %d is not supported; use IM_BORDER_CONSTANT.", type);
-            return IM_STATUS_NOT_SUPPORTED;
+            return ended(IM_STATUS_NOT_SUPPORTED, fence, 1);
           }
           IM_STATUS status = filled(&dst, WHOLE, value, 0);
           im_rect to = {left, top, src.width, src.height};
-          return status == IM_STATUS_SUCCESS ? process(&src, &dst, WHOLE, to, 0) : status;
+          return ended(status == IM_STATUS_SUCCESS ? process(&src, &dst, WHOLE, to, 0) : status, fence, sync);
         })
 MANGLED(IM_STATUS, imcheckHeader, "_Z13imcheckHeaderj", (im_api_version_t version), {
   (void)version;
