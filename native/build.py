@@ -32,6 +32,8 @@ MODULE = "hbrt.native._mailbox"
 # zig's linker has no such option: built by it, a library brings libhbrt.so behind the C library, unless the program
 # links libhbrt.so itself, as 'hbrt cc' has it do.
 FILTER = "-Wl,-F,libhbrt.so"
+# dlclose() leaves a library in place: Python, threads and pthread_atfork keep addresses of its functions and data.
+PINNED = "-Wl,-z,nodelete"
 # From a guest's library to those of the core, as both are installed: its package in site-packages or a folder there; in
 # a clone.
 TO_CORE = tuple(f"$ORIGIN/{'../' * ups}hbrt/native/lib" for ups in (3, 4, 6))
@@ -157,7 +159,7 @@ def build_library(cc: list[str], library: Library) -> None:
         target.parent.mkdir(exist_ok=True)
         unfinished = target.with_suffix(f".{os.getpid()}")
         headers = [f"-I{folder}" for folder in library.folders]
-        command = [*cc, "-std=gnu11", *FLAGS, *WARNINGS, *headers, "-shared", f"-Wl,-soname,{name}"]
+        command = [*cc, "-std=gnu11", *FLAGS, *WARNINGS, *headers, "-shared", f"-Wl,-soname,{name}", PINNED]
         flags = [flag for flag in library.flags if flag != FILTER or "ziglang" not in cc]
         subprocess.run([*command, *files, "-o", str(unfinished), *flags], check=True)
         unfinished.replace(target)  # processes that have mapped the old one keep it

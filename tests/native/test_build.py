@@ -13,7 +13,8 @@ from hbrt.native.files import NotBuiltError, library
 from tests.limits import PATIENCE_S
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIBRARIES = runpy.run_path(str(REPOSITORY / "native" / "build.py"))["of_core"]()
+BUILD = runpy.run_path(str(REPOSITORY / "native" / "build.py"))
+LIBRARIES = BUILD["of_core"]()
 has_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is here")
 
 
@@ -88,3 +89,20 @@ def test_ziglang_is_the_compiler_where_there_is_no_other(clone: Path, tmp_path: 
 def test_a_library_that_is_not_built_is_named() -> None:
     with pytest.raises(NotBuiltError, match=r"libnone\.so is not built.*make native"):
         library("libnone.so")
+
+
+CLOSING = """
+import _ctypes, ctypes, os, sys
+_ctypes.dlclose(ctypes.CDLL(sys.argv[1])._handle)
+ctypes.CDLL(sys.argv[1], os.RTLD_NOLOAD | os.RTLD_NOW)
+"""
+
+
+def test_a_library_stays_mapped_after_dlclose() -> None:
+    """Python keeps the addresses that a library has passed to it."""
+    every = [one.target for folder in BUILD["distributions"]() for one in BUILD["of_guest"](folder)]
+    every += [one.target for one in LIBRARIES]
+    assert len(every) > len(LIBRARIES)
+    # One of the core that a guest needs would stay because of the guest: a process for each.
+    for target in every:
+        subprocess.run([sys.executable, "-c", CLOSING, str(target)], check=True, timeout=PATIENCE_S)
