@@ -76,8 +76,9 @@ class KeptMessages:
             return False
         if kept.changes != self.changes:
             return self._kept.pop(key, None) is None
-        while len(self._kept) > _MAX_KEPT:
-            self._forget(next(iter([*self._kept])))
+        if len(self._kept) > _MAX_KEPT:
+            for oldest in [*self._kept][:-_MAX_KEPT]:  # fewer by now if another thread has forgotten some
+                self._forget(oldest)
         return True
 
     def forget(self, opened: Opened | None = None) -> None:
