@@ -262,7 +262,11 @@ class FastrpcRuntime:
         self._messages.begin(made)
         task = self._submit(made.task)
         if task < 0:
-            self._refuse(task, opened)
+            try:
+                self._refuse(task, opened)
+            finally:
+                self._messages.end(made, opened)
+                self._release(made.buffer)
         return task, opened, made
 
     def ended(self, task: int, opened: Opened, made: Made) -> int:

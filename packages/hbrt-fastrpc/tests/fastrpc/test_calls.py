@@ -22,6 +22,7 @@ from fastrpc.wire import behavior, types, uri
 from fastrpc.wire.aee import DSP_ERROR
 from fastrpc.wire.message import FASTRPC_CMD
 from fastrpc.wire.scalars import make
+from hbrt.status import Status
 from tests.fastrpc.images import plain
 from tests.limits import PATIENCE_S
 from tests.waiting import until
@@ -353,6 +354,25 @@ def test_asynchronous_invocations(dsp_board: Board) -> None:
         assert calc.call(plain.COUNT) == 2
         until(lambda: dsp_board.live_tasks() == 0)  # nobody waits for the one that never reports its end
     fastrpc.rpcmem_free(memory)
+
+
+def test_an_asynchronous_invocation_that_is_refused_gives_its_message_back(
+    dsp_board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = fastrpc.empty(4096)
+    memory = whole.__array_interface__["data"][0]
+    given = arguments((memory, 20), (memory + 128, 4), (memory + 128, 4), (memory + 256, 2))
+    with Calc() as calc:
+        here, checked = runtime(), []
+        monkeypatch.setattr(here, "_submit", lambda _task: int(Status.HB_DSP_TASK_NUM_EXCEED_LIMIT))
+        monkeypatch.setattr(here._messages, "end", lambda made, _opened: checked.append(made.buffer))
+        desc = fastrpc.fastrpc_async_descriptor(fastrpc.FASTRPC_ASYNC_POLL)
+        for number in (1, 2):
+            refused = fastrpc.remote_handle64_invoke_async(calc.handle, desc, make(2, 3, 1), given)
+            assert refused == Aee.AEE_EOUTOFHANDLES
+            assert len(checked) == number
+            assert checked[-1] in here._messages._spare
+        monkeypatch.undo()
 
 
 def test_a_program_is_told_of_its_domain(dsp_board_factory: Any) -> None:
