@@ -21,7 +21,7 @@ def text(offset: int) -> str:
         value = str(one.value) if one.value >= 0 else f"({one.value})"
         if offset and name not in _SAME:
             value = f"((int)(AEE_EOFFSET + {value}u))"
-        rows.append(f"#define {name} {value} /* {one.sentence} */")
+        rows.append(f"#define {name} {value} /* {Aee.SENTENCES[name]} */")
     return "\n".join(
         [
             f"/* Codes of FastRPC {'on the DSP' if offset else 'in programs'}, out of fastrpc/wire/aee.py.",

@@ -6,7 +6,7 @@ returned by a method's own implementation arrives unchanged.
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, nonmember
 from typing import Final, Self
 
 DSP_ERROR: Final = 0x8000_0400
@@ -227,6 +227,9 @@ class Aee(IntEnum):
     E_DPOOL_CAP_REACHED = 0x192, "The pool is exhausted."
     E_NO_MORE_FREE_SECTIONS = 0x193, "No free section."
     AEE_EBADHANDLE = 0x2C, "Invalid handle."
+
+    SENTENCES = nonmember({name: row[1] for name, row in vars().items() if isinstance(row, tuple)})
+    """By name: names with the same number share the first one's attribute ``sentence``."""
 
 
 class AeeError(Exception):

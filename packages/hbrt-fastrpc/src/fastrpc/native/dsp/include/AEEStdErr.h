@@ -45,7 +45,7 @@
 #define AEE_EIONMAP ((int)(AEE_EOFFSET + 102u)) /* Mapping shared memory failed. */
 #define AEE_EIONALLOC ((int)(AEE_EOFFSET + 103u)) /* Allocating shared memory failed. */
 #define AEE_ECONNRESET 104 /* The domain of the handle has ended. */
-#define AEE_ENORPCMEMORY ((int)(AEE_EOFFSET + 104u)) /* The domain of the handle has ended. */
+#define AEE_ENORPCMEMORY ((int)(AEE_EOFFSET + 104u)) /* Out of shared memory. */
 #define AEE_ENOTINITIALIZED ((int)(AEE_EOFFSET + 107u)) /* Not initialized. */
 #define AEE_EUNSUPPORTEDAPI ((int)(AEE_EOFFSET + 108u)) /* The call is not supported here. */
 #define AEE_EMAXBUFS ((int)(AEE_EOFFSET + 112u)) /* Too many buffers. */
@@ -134,7 +134,7 @@
 #define AEE_EEVENTREAD ((int)(AEE_EOFFSET + 111u)) /* An event could not be read. */
 #define AEE_EINVALIDHASH ((int)(AEE_EOFFSET + 130u)) /* Invalid hash. */
 #define AEE_EBADVA ((int)(AEE_EOFFSET + 131u)) /* Invalid virtual address. */
-#define AEE_ENOSUCHGROUP ((int)(AEE_EOFFSET + 132u)) /* Job not found. */
+#define AEE_ENOSUCHGROUP ((int)(AEE_EOFFSET + 132u)) /* Group not found. */
 #define AEE_EBADMAPREFCNT ((int)(AEE_EOFFSET + 133u)) /* Invalid map count. */
 #define AEE_EBADPAGECNT ((int)(AEE_EOFFSET + 134u)) /* Invalid number of pages. */
 #define AEE_EMAPALREADYPRESENT ((int)(AEE_EOFFSET + 135u)) /* Already mapped. */

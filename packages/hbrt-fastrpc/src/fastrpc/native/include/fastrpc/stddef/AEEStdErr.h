@@ -45,7 +45,7 @@
 #define AEE_EIONMAP 102 /* Mapping shared memory failed. */
 #define AEE_EIONALLOC 103 /* Allocating shared memory failed. */
 #define AEE_ECONNRESET 104 /* The domain of the handle has ended. */
-#define AEE_ENORPCMEMORY 104 /* The domain of the handle has ended. */
+#define AEE_ENORPCMEMORY 104 /* Out of shared memory. */
 #define AEE_ENOTINITIALIZED 107 /* Not initialized. */
 #define AEE_EUNSUPPORTEDAPI 108 /* The call is not supported here. */
 #define AEE_EMAXBUFS 112 /* Too many buffers. */
@@ -134,7 +134,7 @@
 #define AEE_EEVENTREAD 111 /* An event could not be read. */
 #define AEE_EINVALIDHASH 130 /* Invalid hash. */
 #define AEE_EBADVA 131 /* Invalid virtual address. */
-#define AEE_ENOSUCHGROUP 132 /* Job not found. */
+#define AEE_ENOSUCHGROUP 132 /* Group not found. */
 #define AEE_EBADMAPREFCNT 133 /* Invalid map count. */
 #define AEE_EBADPAGECNT 134 /* Invalid number of pages. */
 #define AEE_EMAPALREADYPRESENT 135 /* Already mapped. */
