@@ -34,6 +34,8 @@ MODULE = "hbrt.native._mailbox"
 FILTER = "-Wl,-F,libhbrt.so"
 # dlclose() leaves a library in place: Python, threads and pthread_atfork keep addresses of its functions and data.
 PINNED = "-Wl,-z,nodelete"
+# zig links its unwinder only by request; GCC and clang link theirs by themselves.
+UNWIND = "-lunwind"
 # From a guest's library to those of the core, as both are installed: its package in site-packages or a folder there; in
 # a clone.
 TO_CORE = tuple(f"$ORIGIN/{'../' * ups}hbrt/native/lib" for ups in (3, 4, 6))
@@ -71,7 +73,7 @@ def of_core() -> list[Library]:
     mailbox, lib = NATIVE / "mailbox", TARGET / "lib"
     return [
         Library(lib / "libhbrt.so", (arm, mailbox), (include / "arm", include / "ucp"), ("-DHBRT_CORE", "-ldl"), names),
-        Library(lib / "libhbrt_dsp.so", (dsp, mailbox), (include / "dsp",), ("-ldl",)),
+        Library(lib / "libhbrt_dsp.so", (dsp, mailbox), (include / "dsp",), ("-ldl", UNWIND)),
     ]
 
 
@@ -160,7 +162,7 @@ def build_library(cc: list[str], library: Library) -> None:
         unfinished = target.with_suffix(f".{os.getpid()}")
         headers = [f"-I{folder}" for folder in library.folders]
         command = [*cc, "-std=gnu11", *FLAGS, *WARNINGS, *headers, "-shared", f"-Wl,-soname,{name}", PINNED]
-        flags = [flag for flag in library.flags if flag != FILTER or "ziglang" not in cc]
+        flags = [flag for flag in library.flags if flag != (FILTER if "ziglang" in cc else UNWIND)]
         subprocess.run([*command, *files, "-o", str(unfinished), *flags], check=True)
         unfinished.replace(target)  # processes that have mapped the old one keep it
     for link in target.parent.iterdir():

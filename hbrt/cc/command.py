@@ -135,12 +135,19 @@ def command(
 
 
 def _names(compiler: list[str], arguments: Sequence[str], sources: list[str]) -> list[str]:
-    """Return the names of the headers that sources include, whether found or not, and of the libraries to link."""
-    options = [one for one in arguments if one.startswith(("-I", "-isystem", "-D", "-std="))]
-    line = [*compiler, *options, "-M", "-MG", *sources]
+    """Return the names of headers and libraries that are missing: of what sources include, and what is to be linked."""
+    line = [*compiler, *_with(arguments, "-I", "-isystem", "-D", "-std="), "-M", "-MG", *sources]
     headers = subprocess.run(line, check=False, capture_output=True, text=True).stdout.split() if sources else []
-    libraries = [f"lib{one[2:]}" for one in arguments if one.startswith("-l")]
-    return [*(Path(one).name for one in headers), *libraries]
+    folders = [Path(one.removeprefix("-L")) for one in _with(arguments, "-L")]
+    own = {file.stem for folder in folders for file in folder.glob("lib*.*")}
+    libraries = {f"lib{one[2:]}" for one in arguments if one.startswith("-l")}
+    return [*(Path(one).name for one in headers if not Path(one).exists()), *sorted(libraries - own)]
+
+
+def _with(arguments: Sequence[str], *options: str) -> list[str]:
+    """Return these options among a compiler's arguments, and their values where those follow separately."""
+    before = ("", *arguments)
+    return [one for last, one in zip(before, arguments, strict=False) if one.startswith(options) or last in options]
 
 
 def _fit(arguments: tuple[str, ...]) -> tuple[str, ...]:

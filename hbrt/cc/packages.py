@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from hbrt import __version__
-from hbrt.cc.toolchain import NOT_OFFERED, OF_ARM, arm_flags, vendor_libraries
+from hbrt.cc.toolchain import NOT_OFFERED, OF_ARM, arm_flags, machine_of, vendor_libraries
 from hbrt.native.files import library, library_folders
 
 _PKG_CONFIG = """\
@@ -70,9 +70,21 @@ if(NOT COMMAND _target_link_libraries)
   function(hbrt_own given result) # what to link instead of a board's files, as given
 {refusals}    string(REGEX MATCHALL "[^;<>:]*/lib[A-Za-z0-9_]+[.](so|a)[.0-9]*" paths "${{given}}")
     foreach(path IN LISTS paths)
+      set(machine "")
+      if(EXISTS "${{path}}" AND NOT IS_DIRECTORY "${{path}}")
+        _file(READ "${{path}}" data HEX)
+        string(FIND "${{data}}" "7f454c46" header) # ELF; of an archive, its first member
+        if(NOT header EQUAL -1)
+          math(EXPR header "${{header}} + 36")
+          string(SUBSTRING "${{data}}" ${{header}} 4 machine)
+        endif()
+      endif()
+      if(machine STREQUAL "{machine}" OR path MATCHES "/liblog[.]a$")
+        continue()
+      endif()
       get_filename_component(name "${{path}}" NAME_WE)
       foreach(own {own})
-        if(NOT path STREQUAL own AND own MATCHES "/${{name}}[.]so$")
+        if(own MATCHES "/${{name}}[.]so$")
           message(STATUS "${{path}} is replaced by hbrt's own ${{name}}.so.")
           string(REPLACE "${{path}}" "${{own}}" given "${{given}}")
         endif()
@@ -136,6 +148,7 @@ def write_packages() -> Path:
         "lib": " ".join(f'"{one}"' for one in library_folders()),
         "prefix": sys.prefix,
         "refusals": "".join(map(_refusal, NOT_OFFERED.items())),
+        "machine": machine_of(library("libhbrt.so")),
         "own": " ".join(f'"{file}"' for file in vendor_libraries().values()),
         "dropped": f'    {" | ".join(OF_ARM)}) echo "hbrt: $one is left out: it is for ARM." >&2 ;;\n'
         if OF_ARM

@@ -57,16 +57,13 @@ def arm_flags() -> Flags:
         NotBuiltError: hbrt was installed without a C compiler.
     """
     library("libhbrt.so")
-    folders = library_folders()
+    folders, of_guests = library_folders(), [f"-l{file.stem.removeprefix('lib')}" for file in guest_libraries()]
     return Flags(
         (*(f"-isystem{one}" for one in include_folders()), *_ARM_TYPES),
         (
             *(f"{option}{one}" for one in folders for option in ("-L", "-Wl,-rpath,")),
-            "-Wl,--push-state,--as-needed",
-            *(f"-l{file.stem.removeprefix('lib')}" for file in guest_libraries()),
-            "-Wl,--no-as-needed",
+            *(["-Wl,--as-needed", *of_guests, "-Wl,--no-as-needed"] if of_guests else []),
             "-lhbrt",
-            "-Wl,--pop-state",
             "-pthread",
             "-lm",
         ),
@@ -84,10 +81,18 @@ def vendor_libraries() -> dict[str, Path]:
     return {file.stem.removeprefix("lib"): file for file in files}
 
 
+def machine_of(file: Path) -> str:
+    """Return the machine of a library, or of an archive's first member, as in its ELF header; "" without a header."""
+    data = file.read_bytes() if file.is_file() else b""
+    header = data.find(b"\x7fELF")
+    return "" if header < 0 else data[header + 18 : header + 20].hex()
+
+
 def fitted(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Fit a board's compiler arguments to this machine: returns them, and a sentence for each that is another now.
 
-    A vendor's library given by its path is replaced by hbrt's: the file is for a board's CPU, if it is there at all.
+    A vendor's library given by its path is replaced by hbrt's, unless the file is there and for this machine. Android
+    has no liblog.a: it is a program's own.
 
     Raises:
         NotBuiltError: hbrt was installed without a C compiler. ValueError: a vendor's library is not offered.
@@ -95,14 +100,14 @@ def fitted(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     ours = vendor_libraries()
     given, notes = [], []
     for before, one in zip(("", *arguments), arguments, strict=False):
-        linked = re.fullmatch(r"-l(\w+)|(?:(?!-).*/)?lib(\w+)\.(?:so|a)[.\d]*", one)
+        linked = re.fullmatch(r"-l(\w+)|(?:(?!-).*/)?lib(?!log\.a)(\w+)\.(?:so|a)[.\d]*", one)
         name = linked and (linked[1] or linked[2])
         own = ours.get(linked[2]) if linked and linked[2] and before != "-o" else None
         if name in NOT_OFFERED:
             raise ValueError(f"Cannot link {one}: {NOT_OFFERED[name]}")
         if any(fnmatchcase(one, pattern) for pattern in OF_ARM):
             notes.append(f"{one} is left out: it is for ARM, and this machine is {platform.machine()}.")
-        elif own and Path(one) != own:
+        elif own and machine_of(Path(one)) != machine_of(own):
             notes.append(f"{one} is replaced by hbrt's own {own.name}.")
             given.append(str(own))
         else:

@@ -47,6 +47,6 @@ def image_flags(sources: Sequence[str], *, is_program: bool = False) -> tuple[tu
     kind = () if is_program else ("-shared",)
     of_guests = guest_libraries(is_image=True)
     found_by = (f"-Wl,-rpath,{one}" for one in dict.fromkeys(file.parent for file in (*of_guests, path)))
-    as_needed = ("-Wl,--push-state,--as-needed", *map(str, of_guests), "-Wl,--pop-state")
+    as_needed = ("-Wl,--as-needed", *map(str, of_guests), "-Wl,--no-as-needed") if of_guests else ()
     link = (*kind, *_LINK, *as_needed, str(path), *found_by, "-lm")
     return (*_COMPILE, *casts, *(f"-I{one}" for one in image_folders())), link

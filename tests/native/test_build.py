@@ -80,10 +80,14 @@ def test_ziglang_is_the_compiler_where_there_is_no_other(clone: Path, tmp_path: 
     package = tmp_path / "packages" / "ziglang"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
-    (package / "__main__.py").write_text("import sys; sys.exit('asked for ' + sys.argv[1])")
+    (package / "__main__.py").write_text(
+        "import pathlib, sys\nprint('asked for', *sys.argv[1:], flush=True)\n"
+        "pathlib.Path(sys.argv[sys.argv.index('-o') + 1]).touch()\n"
+    )
     environment = {"PATH": "/nowhere", "PYTHONPATH": str(package.parent), "CC": ""}
     answer = build(clone, **environment)
-    assert "asked for cc" in answer.stderr
+    (image,) = (line for line in answer.stdout.splitlines() if "libhbrt_dsp" in line)
+    assert (image.startswith("asked for cc "), "-lunwind" in image.split()) == (True, True), answer.stderr
 
 
 def test_a_library_that_is_not_built_is_named() -> None:

@@ -4,14 +4,16 @@ import platform
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from hbrt.cc.toolchain import Flags, arm_flags, command_line, compiler_of, fitted
+from hbrt.cc.toolchain import Flags, arm_flags, command_line, compiler_of, fitted, machine_of
 from hbrt.native.files import library
+from hbrt.native.image_flags import image_flags
 from tests.limits import PATIENCE_S
-from tests.native.arm.conftest import Compile, Run, cc
+from tests.native.arm.conftest import PROGRAMS, SAMPLES, Compile, Run, cc
 from tests.shared import in_process
 
 FLAGS = Flags(("-Iheaders",), ("-lhbrt",))
@@ -66,6 +68,10 @@ def test_what_a_guest_brings_that_is_not_installed_is_named(
     (tmp_path / "own.h").write_text("#include <rknn_api.h>\n")
     (tmp_path / "main.c").write_text('#include "own.h"\nint main(void) { return 0; }\n')
     (tmp_path / "plain.c").write_text("int main(void) { return 0; }\n")
+    (tmp_path / "bad.c").write_text("#include <rga.h>\nint main(void) { return no_such_thing; }\n")
+    (own := tmp_path / "own").mkdir()
+    (own / "rga.h").touch()
+    (own / "librga.a").touch()
     monkeypatch.setattr("hbrt.borders.guests._entries", lambda _: {})
     monkeypatch.setattr("hbrt.borders.guests.native_folders", list)
     for arguments, name in ((["main.c"], "rknn_api.h"), (["plain.c", "-lrga"], "librga")):
@@ -73,6 +79,7 @@ def test_what_a_guest_brings_that_is_not_installed_is_named(
         answer = in_process("cc", *paths, "-o", tmp_path / "made")
         assert answer.exit_code == 3, answer.output
         assert answer.output.startswith(f"Error: {name} needs hbrt-rknn, which is ")
+    assert in_process("cc", tmp_path / "bad.c", "-I", own, f"-L{own}", "-lrga").exit_code == 1  # the program's own
 
 
 def test_several_files_of_both_languages_make_one_program(compiled: Compile, run: Run, tmp_path: Path) -> None:
@@ -97,6 +104,30 @@ def test_flags_build_a_program_without_hbrt(compiled: Compile, run: Run, tmp_pat
     subprocess.run(["cc", source, "-o", tmp_path / "plain", *flags], check=True, timeout=PATIENCE_S)
     assert run(tmp_path / "plain").returncode == 0
     assert flags == [*arm_flags().compile, *arm_flags().link]
+
+
+def test_without_guests_no_linker_state_is_changed(compiled: Compile, monkeypatch: pytest.MonkeyPatch) -> None:
+    del compiled
+    linked = [flag for link in (arm_flags().link, image_flags([])[1]) for flag in link]
+    assert linked.count("-Wl,--as-needed") == linked.count("-Wl,--no-as-needed")
+    assert not any("state" in flag for flag in linked)  # zig's linker has no --push-state
+    monkeypatch.setattr("hbrt.borders.guests.native_folders", list)
+    assert not any("as-needed" in flag for flag in (*arm_flags().link, *image_flags([])[1]))
+
+
+@pytest.mark.long
+@pytest.mark.skipif(find_spec("ziglang") is None, reason="ziglang is not installed")
+def test_zig_links_programs_and_images(
+    compiled: Compile, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del compiled
+    monkeypatch.setenv("CC", f"{sys.executable} -m ziglang cc")
+    monkeypatch.setenv("ZIG_GLOBAL_CACHE_DIR", str(tmp_path / "cache"))
+    image = PROGRAMS.parents[1] / "dsp" / "images" / "ops.c"
+    for arguments in ((SAMPLES / "softmax.c", "-o", "softmax"), ("--dsp", image, "-o", "ops.so")):
+        answer = cc(*arguments, cwd=tmp_path)
+        assert answer.returncode == 0, answer.stderr
+    assert run(tmp_path / "softmax").returncode == 0
 
 
 @pytest.mark.skipif(shutil.which("pkg-config") is None, reason="no pkg-config is here")
@@ -155,13 +186,33 @@ set(CMAKE_CXX_FLAGS "-march=armv8.2-a")
 add_library(rga SHARED IMPORTED)
 set_target_properties(rga PROPERTIES IMPORTED_LOCATION ${CMAKE_SOURCE_DIR}/3rdparty/aarch64/librga.so)
 add_executable(npu npu.cc)
-target_link_libraries(npu /usr/local/lib/librknnrt.so rga)
+target_link_libraries(npu /usr/local/lib/librknnrt.so rga ${CMAKE_SOURCE_DIR}/own/librknn_api.a)
 """
 NPU_SOURCE = """\
 #include "rknn_api.h"
 #include "im2d.h"
-int main(void) { return rknn_destroy(7) != RKNN_ERR_CTX_INVALID || !imStrError_t(IM_STATUS_SUCCESS); }
+#ifdef __cplusplus
+extern "C"
+#endif
+int own(void);
+int main(void) { return own() || rknn_destroy(7) != RKNN_ERR_CTX_INVALID || !imStrError_t(IM_STATUS_SUCCESS); }
 """
+
+
+def archive(target: Path) -> None:
+    """Build an archive with the function ``own``, for this machine."""
+    target.parent.mkdir()
+    (source := target.with_suffix(".c")).write_text("int own(void) { return 0; }\n")
+    subprocess.run(["cc", "-c", source, "-o", source.with_suffix(".o")], check=True, timeout=PATIENCE_S)
+    subprocess.run(["ar", "rcs", target, source.with_suffix(".o")], check=True, timeout=PATIENCE_S)
+
+
+def of_board(source: Path, target: Path) -> None:
+    """Write a library as one for a 32-bit ARM machine, by its header."""
+    target.parent.mkdir(parents=True)
+    data = bytearray(source.read_bytes())
+    data[18:20] = (40).to_bytes(2, "little")
+    target.write_bytes(data)
 
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="no CMake is here")
@@ -173,6 +224,8 @@ def test_a_boards_cmakelists_builds_as_it_is(compiled: Compile, run: Run, tmp_pa
         "int main() { return hbUCPFree(nullptr) != HB_SYS_INVALID_ARGUMENT; }\n"
     )
     (tmp_path / "CMakeLists.txt").write_text(BOARDS)
+    archive(tmp_path / "own" / "librknn_api.a")
+    of_board(library("librga.so"), tmp_path / "3rdparty" / "aarch64" / "librga.so")
     (tmp_path / "npu").mkdir()
     (tmp_path / "npu" / "npu.cc").write_text(NPU_SOURCE)
     (tmp_path / "npu" / "CMakeLists.txt").write_text(NPU)
@@ -182,6 +235,8 @@ def test_a_boards_cmakelists_builds_as_it_is(compiled: Compile, run: Run, tmp_pa
     said = [subprocess.run(line, check=True, capture_output=True, text=True, timeout=PATIENCE_S) for line in lines]
     assert "list a;bc" in said[0].stdout
     assert "/usr/local/lib/librknnrt.so is replaced by hbrt's own librknnrt.so." in said[0].stdout
+    assert f"{tmp_path}/3rdparty/aarch64/librga.so is replaced by hbrt's own librga.so." in said[0].stdout
+    assert "librknn_api" not in said[0].stdout
     assert run(build / "user").returncode == 0
     assert run(build / "npu" / "npu").returncode == 0
 
@@ -189,8 +244,11 @@ def test_a_boards_cmakelists_builds_as_it_is(compiled: Compile, run: Run, tmp_pa
 def test_a_boards_options_fit_this_machine(compiled: Compile, run: Run, tmp_path: Path) -> None:
     source = tmp_path / "npu.c"
     source.write_text(NPU_SOURCE)
-    assert run(compiled(str(source), "-march=armv8.2-a", "aarch64/librknnrt.so", "librga.so.2")).returncode == 0
-    plain = ["-O2", "-lrknnrt", str(library("librga.so")), "-o", "aarch64/librga.so", "libown.so"]
+    archive(own := tmp_path / "own" / "librknn_api.a")
+    of_board(library("librknnrt.so"), there := tmp_path / "armhf" / "librknnrt.so")
+    assert run(compiled(str(source), "-march=armv8.2-a", str(there), "librga.so.2", str(own))).returncode == 0
+    assert (machine_of(there), machine_of(own)) == ("2800", machine_of(library("libhbrt.so")))
+    plain = ["-O2", "-lrknnrt", str(library("librga.so")), "-o", "aarch64/librga.so", "libown.so", "gone/liblog.a"]
     assert fitted(plain) == (plain, [])
     given, notes = fitted(["/usr/lib/librknnmrt.a", "-mcpu=cortex-a76"])
     on_arm = platform.machine() in {"aarch64", "arm64"}
