@@ -188,7 +188,7 @@ class FastrpcRuntime:
         if kept is None or is_new:
             changes = self._kept.changes
             opened, made = self.prepare(handle, word, spans_of(word, given) if isinstance(given, bytes) else given)
-            kept, back = Kept(made, opened, changes, self._counts.tally(made.each), [], []), made.back
+            kept, back = Kept(made, opened, changes, self._counts.tally(made.each)), made.back
         else:
             opened, made = kept.opened, kept.made
             back = fill(made, spans, word >> 16 & 0xFF) if made.copies else made.back

@@ -542,6 +542,7 @@ import ctypes, sys
 import numpy as np
 import fastrpc
 from fastrpc import remote_arg, remote_handle64
+from fastrpc.c_library import prepared
 from hbrt.native.files import library
 
 invoke = ctypes.CDLL(str(library("libcdsprpc.so"))).remote_handle64_invoke
@@ -555,6 +556,12 @@ for one, array in zip(given, (block, x, x, y)):
 for number in range(1, 20):
     assert invoke(handle.value, 0x02030100, ctypes.addressof(given)) == 0
     assert fastrpc.statistics()[:2] == (number, 4 * number)
+more = fastrpc.empty(4)  # all messages are forgotten, and lent again
+(lent,) = prepared._lent.values()
+for number in range(5):
+    assert invoke(handle.value, 0x02030100, ctypes.addressof(given)) == 0
+    assert sum(one.calls for one in lent._places) == number
+assert fastrpc.statistics().calls == 24
 """
 
 

@@ -17,7 +17,7 @@ class Buffer:
 def a_message(messages: KeptMessages) -> Kept:
     """A message without copies."""
     made = Made(cast("Any", Buffer()), (1, 2, 3, 0, 0x1000, 96, 0, 0), [], [], [], [], Statistics(1), 0, [], {})
-    return Kept(made, Opened(1, 1, 3, "file:///x"), messages.changes, Tally(made.each), [], [])
+    return Kept(made, Opened(1, 1, 3, "file:///x"), messages.changes, Tally(made.each))
 
 
 def test_all_are_forgotten_while_the_oldest_is_looked_for() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from fastrpc.counting import Statistics, Tally, added
 
@@ -30,7 +31,20 @@ def key_of(handle: int, word: int, given: bytes | Sequence[Span]) -> Key:
     )
 
 
-class Kept(NamedTuple):
+class Borrower(Protocol):
+    """A library of a C program that sends messages by itself, each from one of its slots."""
+
+    def calls(self, number: int) -> int:
+        """How often it has sent the message of a slot."""
+        ...
+
+    def take_back(self, number: int, kept: Kept) -> None:
+        """Let it send a message no longer, and add its calls to the tally; nothing if the slot has another message."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class Kept:
     """A message and its calls.
 
     Attributes:
@@ -38,16 +52,16 @@ class Kept(NamedTuple):
         opened: The object that it calls.
         changes: ``KeptMessages.changes`` before it was written.
         tally: Its calls, and those of others that add the same.
-        on_forgotten: Called when it must not be sent anymore.
-        sent_by_c: How often the library has sent it, besides the tally.
+        slots: The slot from which a library may be sending it; its calls are not in the tally yet.
+        is_forgotten: Whether it must not be lent anymore.
     """
 
     made: Made
     opened: Opened
     changes: int
     tally: Tally
-    on_forgotten: list[Callable[[], None]]
-    sent_by_c: list[Callable[[], int]]
+    slots: dict[Borrower, int] = field(default_factory=dict)
+    is_forgotten: bool = False
 
 
 class KeptMessages:
@@ -89,19 +103,23 @@ class KeptMessages:
                 self._forget(key)
 
     def _forget(self, key: Key) -> None:
-        kept = self._kept.pop(key, None)
+        kept = self._kept.get(key)
         if kept is None:
             return  # another thread was first
-        for call in kept.on_forgotten:
-            call()
-        if kept.made.copies:  # otherwise another thread may be sending it: the buffer is freed when that has ended
+        kept.is_forgotten = True  # before the slots are read: a thread that lends it reads this after adding its slot
+        for borrower, number in [*kept.slots.items()]:
+            borrower.take_back(number, kept)
+        # Last: after an interrupt above, it is still here to be forgotten. If it has no copies, another thread may be
+        # sending it: the buffer is freed when that has ended.
+        if self._kept.pop(key, None) is kept and kept.made.copies:
             self._release(kept.made.buffer)
 
     def sent_by_c(self) -> Statistics:
         """The totals of the library's calls that are not in a tally yet."""
         total = Statistics()
         for one in [*self._kept.values()]:
-            total = added(total, Tally(one.made.each).total(sum(count() for count in one.sent_by_c)))
+            calls = sum(borrower.calls(number) for borrower, number in [*one.slots.items()])
+            total = added(total, Tally(one.made.each).total(calls))
         return total
 
 

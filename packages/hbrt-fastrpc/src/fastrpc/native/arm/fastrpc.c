@@ -21,7 +21,8 @@ struct prepared {
   _Atomic uint32_t users;   /* threads that may be sending its message */
   _Atomic uint64_t calls;
   uint64_t handle;
-  uint32_t word, cmd, priority, core_mask;
+  uint32_t word; /* 0, which has no arguments, while there is no invocation */
+  uint32_t cmd, priority, core_mask;
   uint64_t phy_addr, size; /* of the message */
   remote_arg arguments[MAX_PREPARED];
 };
