@@ -35,3 +35,27 @@ def test_all_are_forgotten_while_the_oldest_is_looked_for() -> None:
     for number in range(65):
         assert messages.keep((number,), a_message(messages))
     assert not [*messages._kept]
+
+
+def test_an_invalid_message_that_another_thread_sends_is_not_released() -> None:
+    taken: list[Kept | None] = []
+    released: list[Any] = []
+
+    class Shared(dict[Any, Any]):
+        """As if another thread repeated the call at once."""
+
+        def setdefault(self, key: Any, kept: Any = None) -> Any:
+            found = super().setdefault(key, kept)
+            taken.append(messages.take(key))
+            return found
+
+    messages = KeptMessages(released.append)
+    kept = a_message(messages)
+    messages.forget()
+    messages._kept = Shared()
+    if not messages.keep((1,), kept):
+        released.append(kept.made.buffer)  # as the runtime does
+    assert taken == [kept]
+    assert released == []
+    assert kept.is_forgotten
+    assert messages.take((1,)) is None

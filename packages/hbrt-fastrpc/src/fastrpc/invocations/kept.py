@@ -85,12 +85,18 @@ class KeptMessages:
         return self._kept.pop(key, None) if kept is not None and kept.made.copies else kept
 
     def keep(self, key: Key, kept: Kept) -> bool:
-        """Keep a message whose call has ended, unless it is large or invalid by now; returns whether it is kept."""
+        """Keep a message whose call has ended, unless it is large or invalid by now.
+
+        Returns:
+            False if the caller must release the buffer: no other thread has the message.
+        """
         if kept.made.buffer.size_bytes > _MAX_KEPT_BYTES or self._kept.setdefault(key, kept) is not kept:
             return False
         if kept.changes != self.changes:
-            return self._kept.pop(key, None) is None
-        if len(self._kept) > _MAX_KEPT:
+            if kept.made.copies:
+                return self._kept.pop(key, None) is None
+            self._forget(key)  # another thread may be sending it by now
+        elif len(self._kept) > _MAX_KEPT:
             for oldest in [*self._kept][:-_MAX_KEPT]:  # fewer by now if another thread has forgotten some
                 self._forget(oldest)
         return True
