@@ -122,7 +122,7 @@ def port(folder: Path, paths: Iterable[str]) -> dict[str, str]:
     Returns:
         By path: "builds", or the first error.
     """
-    command = [*_HBRT, "port", "--json", str(folder), *(path for path in paths if (folder / path).is_file())]
+    command = [*_HBRT, "port", "--json", "--", str(folder), *(path for path in paths if (folder / path).is_file())]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if not done.stdout:
         raise RuntimeError(done.stderr)

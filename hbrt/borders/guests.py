@@ -73,6 +73,11 @@ def native_folders() -> list[Path]:
     return [folder for place in places if (folder := Path(place) / "native").is_dir()]
 
 
+def extra_of(name: str) -> str | None:
+    """Return the extra whose guest brings a header (``im2d.h``) or library (``librga``); None if no guest does."""
+    return next((extra for extra, brought in _BROUGHT.items() if brought.fullmatch(name)), None)
+
+
 def check_brought(names: Iterable[str]) -> None:
     """Check that the guests that bring some headers (``im2d.h``) and libraries (``librga``) are installed.
 
@@ -80,9 +85,9 @@ def check_brought(names: Iterable[str]) -> None:
         MissingGuestError: one is not.
     """
     for name in names:
-        for extra, brought in _BROUGHT.items():
-            if brought.fullmatch(name) and extra not in _entries("hbrt.c_names"):
-                raise MissingGuestError(name, extra)
+        extra = extra_of(name)
+        if extra and extra not in _entries("hbrt.c_names"):
+            raise MissingGuestError(name, extra)
 
 
 def targets(group: str) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -12,18 +13,21 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
+from hbrt.borders.guests import MissingGuestError
 from hbrt.cc.toolchain import Flags, arm_flags, command_line, compiler_of
-from hbrt.native.files import folders_of, include_dir, include_folders
+from hbrt.native.files import folders_of, hexagon_sources, include_dir, include_folders
 from hbrt.native.hexagon_flags import hexagon_assembler, hexagon_compiler, hexagon_flags
 from hbrt.native.image_flags import image_flags, is_cpp
 from hbrt.port.headers import nearest_first, package_flags
 from hbrt.port.scan import Found, Unit
 
+TIMEOUT_S = 120.0
+"""The longest that one compilation may take."""
 _HEXAGON_VERSION = 79  # what current programs ask for; older code is in it
 _HEXAGON_HEADER = re.compile(r"(?:.*/)?(?:HAP_|qurt|hexagon_|hvx|hmx_|worker_pool|qprintf|q6sim|sim_).*\.h$")
 _HEXAGON_TEXT = re.compile(r"\bHVX_Vector|\bQ6_\w+_")
 _OF_THIS_MACHINE = ("-I/usr/", "-idirafter/usr/")
-_ABSENT = re.compile(r"No such file or directory$|file not found$")
+_WITH_ANY_MACRO = re.compile(r"No such file or directory$|file not found$|^did not end ")  # what no macro mends
 _ASSEMBLY = re.compile(r"\b(?:__)?asm(?:__)?\b")
 _IDL = [sys.executable, "-m", "hbrt", "idl"]
 
@@ -50,10 +54,8 @@ def build(root: Path, found: Found) -> dict[str, str]:
 
 
 def _generate(root: Path, path: str, folder: Path) -> str:
-    done = subprocess.run(
-        [*_IDL, path, "--lang", "c", "--out", str(folder)], cwd=root, check=False, capture_output=True, text=True
-    )
-    return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["hbrt idl failed"])[-1]
+    code, messages = _call(root, [*_IDL, f"./{path}", "--lang", "c", "--out", str(folder)])
+    return (messages.strip().splitlines() or ["hbrt idl failed"])[-1] if code else ""
 
 
 def _interface(root: Path, path: str, folder: Path, also: list[str]) -> str:
@@ -88,13 +90,13 @@ def _unit(root: Path, unit: Unit, generated: list[str], *, has_hexagon: bool) ->
     arguments = [*_options(unit), *_folders(unit), *(f"-I{one}" for one in generated), *_packages(unit.searched.others)]
     why = ""
     for side in sides:
-        reason = _run(root, _line(side, arguments, unit.path, is_checked=is_checked))
+        reason = _run(root, _line(side, arguments, f"./{unit.path}", is_checked=is_checked))
         if not reason:
             return ""
         why = why or reason
-    if not _ABSENT.search(why):
+    if not _WITH_ANY_MACRO.search(why):
         for macro in dict.fromkeys(macro for given in unit.given for macro in given.choices):
-            line = _line(sides[0], [f"-D{macro}", *arguments], unit.path, is_checked=is_checked)
+            line = _line(sides[0], [f"-D{macro}", *arguments], f"./{unit.path}", is_checked=is_checked)
             if not _run(root, line):
                 return ""
     return why
@@ -154,18 +156,40 @@ def _run(root: Path, line: list[str]) -> str:
     """Run a compiler; its first error, "" without one."""
     with tempfile.TemporaryDirectory() as made:  # ziglang's compiler would leave a file named null
         line = [str(Path(made, "out")) if pair == ("-o", os.devnull) else pair[1] for pair in pairwise(["", *line])]
-        done = subprocess.run(line, cwd=root, check=False, capture_output=True, text=True, errors="replace")
-    if done.returncode == 0:
+        code, messages = _call(root, line)
+    if code == 0:
         return ""
-    errors = [row for row in done.stderr.splitlines() if "error" in row] or done.stderr.splitlines()
-    return errors[0].rpartition("error: ")[2] if errors else f"exit code {done.returncode}"
+    errors = [row for row in messages.splitlines() if "error" in row] or messages.splitlines()
+    return errors[0].rpartition("error: ")[2] if errors else f"exit code {code}"
+
+
+def _call(root: Path, line: list[str]) -> tuple[int, str]:
+    """Run a command in a tree: its exit code, and its messages; after TIMEOUT_S, end it and what it has started."""
+    with subprocess.Popen(
+        line,
+        cwd=root,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        process_group=0,
+    ) as process:
+        try:
+            _, messages = process.communicate(timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return 1, f"did not end within {TIMEOUT_S:g} s"
+    return process.returncode, messages
 
 
 @cache
 def _has_hexagon() -> bool:
+    """Whether Hexagon code can be compiled: ziglang is installed, and hbrt-fastrpc, which has the sources for it."""
     try:
         hexagon_compiler(())
-    except FileNotFoundError:
+        hexagon_sources()
+    except (FileNotFoundError, MissingGuestError):
         return False
     return True
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from hbrt.borders.guests import MissingGuestError, check_brought
 from hbrt.cli.exits import Exit
 from hbrt.cli.report import Report, reports
 from hbrt.port.build import build
@@ -54,6 +55,10 @@ def command(root: Path, parts: tuple[str, ...]) -> Report:
 
 
 def _where_to_begin(found: Found, failed: dict[str, str]) -> str:
+    try:
+        check_brought([*(Path(one).name for one in found.headers), *(f"lib{one}" for one in found.libraries)])
+    except MissingGuestError as error:
+        return str(error)
     absent = [it[1] for why in failed.values() if (it := _ABSENT.match(why))]
     if absent:
         return f"install what {absent[0]} comes with, or stub it; then run 'hbrt port' again."

@@ -11,6 +11,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from hbrt.borders.guests import extra_of
 from hbrt.native.files import include_dir, include_folders, library_folders
 from hbrt.native.image_flags import CPP_SUFFIXES
 from hbrt.port.build_files import NAMES, Given, above, folder_of, read_build_files
@@ -157,7 +158,8 @@ def _is_source(path: str, read: Callable[[str], str]) -> bool:
 
 
 def _uses_vendor(unit: Unit, read: Callable[[str], str], headers: frozenset[str]) -> bool:
-    if unit.path.endswith((".idl", ".s", ".S")) or not headers.isdisjoint(unit.searched.others):
+    others = unit.searched.others
+    if unit.path.endswith((".idl", ".s", ".S")) or any(one in headers or extra_of(Path(one).name) for one in others):
         return True
     return any(mark in (text := read(path)) and _NAME.search(text) for path in unit.searched.files for mark in _MARKS)
 

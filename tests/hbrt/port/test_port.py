@@ -1,6 +1,7 @@
 """hbrt port: what it finds in a tree, how the tree builds, where to begin, and its exit code."""
 
 import json
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from hbrt.native.files import NotBuiltError, library
+from hbrt.port.build import _fastrpc_headers, _has_hexagon
 from hbrt.port.build_files import above, read_build_files
 from hbrt.port.command import command
 from hbrt.port.scan import scan
@@ -264,6 +266,54 @@ def test_units_beside_a_vendor_s_user_are_compiled_and_others_are_not(tree: Path
         (tree / name).parent.mkdir(exist_ok=True)
         (tree / name).write_text("int any;\n")
     assert [one.path for one in scan(tree).units] == ["src/helper.cc", "src/main.cc"]
+
+
+@pytest.fixture
+def core_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No guest is installed, but a compiler for Hexagon code is."""
+    for function, nothing in {"_entries": lambda _: {}, "native_folders": list}.items():
+        monkeypatch.setattr(f"hbrt.borders.guests.{function}", nothing)
+    monkeypatch.setattr("hbrt.port.build.hexagon_compiler", lambda *_: ["cc"])
+    for cached in (_has_hexagon, _fastrpc_headers):
+        cached.cache_clear()
+    yield
+    for cached in (_has_hexagon, _fastrpc_headers):
+        cached.cache_clear()
+
+
+@each(
+    "text, guest",
+    [
+        ('#include "rknn_api.h"\nint main(void) { return rknn_destroy(0); }\n', "rknn_api.h needs hbrt-rknn"),
+        ('#include "rga/im2d.h"\nint main(void) { return 0; }\n', "im2d.h needs hbrt-rknn"),
+        ('#include "remote.h"\n#include "HAP_farf.h"\nint main(void) { return 0; }\n', "HAP_farf.h needs hbrt-fastrpc"),
+    ],
+)
+def test_a_guest_that_is_not_installed_is_where_to_begin(tree: Path, core_alone: None, text: str, guest: str) -> None:
+    del core_alone
+    (tree / "src" / "more.c").write_text(text)
+    answer = CliRunner().invoke(command, [str(tree), "src/more.c"])
+    assert answer.exit_code == 1, answer.output
+    assert f"Where to begin: {guest}, which is " in answer.output
+
+
+def test_a_path_that_begins_like_an_option_is_a_file(tree: Path) -> None:
+    (tree / "-O7.cc").write_text('#include "hb_dnn.h"\nint any;\n')
+    answer = CliRunner().invoke(command, ["--json", "--", str(tree), "-O7.cc"])
+    document = json.loads(answer.stdout)
+    assert (document["units"], document["failed"]) == (["-O7.cc"], {})
+
+
+def test_a_compilation_that_does_not_end_is_killed_and_has_failed(
+    tree: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = tmp_path_factory.mktemp("compiler") / "slow"
+    slow.write_text("#!/bin/sh\nsleep 1000\n")
+    slow.chmod(0o755)
+    monkeypatch.setenv("CXX", str(slow))
+    monkeypatch.setattr("hbrt.port.build.TIMEOUT_S", 0.2)
+    document = json.loads(CliRunner().invoke(command, [str(tree), "--json"]).stdout)
+    assert document["failed"] == {"src/main.cc": "did not end within 0.2 s"}
 
 
 @pytest.mark.long
