@@ -1,5 +1,6 @@
 """The guests' wheels: they hold their packages, and the vendors' names go first where they are."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -8,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hbrt.borders.guests import WITH_C_NAMES
+from arm_client.c_library.host import _GUESTS
+from hbrt.borders.guests import WITH_C_NAMES, extra_of
 from tests.limits import PATIENCE_S
 
 PACKAGES = Path(__file__).resolve().parent.parent / "packages"
@@ -52,6 +54,28 @@ def test_the_core_knows_the_packages_with_c_names() -> None:
     assert packages == set(WITH_C_NAMES)
     native = {Path(one["tool"]["hbrt"]["native"]).parent.name for one in projects if "hbrt" in one["tool"]}
     assert native == packages
+
+
+ANYONES = {"domain.h", "log.h", "os_defines.h", "verify.h"}  # other programs have headers of these names, too
+REFUSED = {"rkllm.h"}  # it only says that hbrt does not offer RKLLM
+C_NAME = re.compile(r"\b(?:CALL|FAST|HBRT_(?:FAST_)?FUNCTION)\([\w *]+, (\w+),")
+
+
+@pytest.mark.parametrize("name", ["fastrpc", "rdk", "rknn"])
+def test_the_core_knows_what_a_guest_brings(name: str) -> None:
+    """By these names the core tells which guest is missing, so it has them, too."""
+    folder = PACKAGES / f"hbrt-{name}"
+    declared = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hbrt"]
+    native = folder / declared["native"]
+    headers = {one.name for one in native.glob("include/**/*.h*")} - ANYONES - REFUSED
+    libraries = {one for own, more in declared["libraries"].items() for one in (own, *more.get("names", ()))}
+    linked = {one.removesuffix(".so") for one in libraries if not one.endswith("_dsp.so")}  # images get the others
+    assert headers
+    assert linked
+    assert {one for one in headers | linked if extra_of(one) != name} == set()
+    names = {one for file in native.glob("arm/*.[ch]") for one in C_NAME.findall(file.read_text(encoding="utf-8"))}
+    assert names
+    assert {one for one in names if not one.startswith(_GUESTS[name])} == set()
 
 
 @pytest.mark.parametrize("name", ["fastrpc", "rdk", "rknn"])

@@ -22,7 +22,8 @@ _DISTRIBUTION_OF: Final = {"fastrpc": "hbrt-fastrpc", "hbrt_farm": "hbrt-farm", 
 _BROUGHT: Final = {
     "rknn": re.compile(r"(?:rknn_\w+|im2d\w*|rga|drmrga|Rga(?:Api|Utils)|RockchipRga)\.h(?:pp)?|lib(?:rknn\w+|rga)"),
     "fastrpc": re.compile(
-        r"(?:remote|rpcmem|dspqueue|worker_pool|hbrt_skeleton|AEE\w+|HAP_\w+|qurt\w*)\.h|lib(?:[acs]dsprpc|rpcmem|log)"
+        r"(?:remote|rpcmem|dspqueue|worker_pool|hbrt_skeleton|domain_default|dsp_capabilities_utils|hexagon_sim_timer"
+        r"|sysmon_cachelock|AEE\w+|HAP_\w+|qurt\w*)\.h|lib(?:[acs]dsprpc|rpcmem|log)"
     ),
     "rdk": re.compile(r"sp_(?:bpu|codec|display|sys|vio)\.h|libspcdev"),
 }
