@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from hbrt import __version__
-from hbrt.cc.toolchain import NOT_OFFERED, OF_ARM, arm_flags, machine_of, vendor_libraries
+from hbrt.cc.toolchain import IS_ARM, NOT_OFFERED, OF_ARM, arm_flags, machine_of, vendor_libraries
 from hbrt.native.files import library, library_folders
 
 _PKG_CONFIG = """\
@@ -79,12 +79,12 @@ if(NOT COMMAND _target_link_libraries)
           string(SUBSTRING "${{data}}" ${{header}} 4 machine)
         endif()
       endif()
-      if(machine STREQUAL "{machine}" OR path MATCHES "/liblog[.]a$")
+      if(machine STREQUAL "{machine}"{and_own} OR path MATCHES "/liblog[.]a$")
         continue()
       endif()
       get_filename_component(name "${{path}}" NAME_WE)
       foreach(own {own})
-        if(own MATCHES "/${{name}}[.]so$")
+        if(NOT path STREQUAL own AND own MATCHES "/${{name}}[.]so$")
           message(STATUS "${{path}} is replaced by hbrt's own ${{name}}.so.")
           string(REPLACE "${{path}}" "${{own}}" given "${{given}}")
         endif()
@@ -148,6 +148,7 @@ def write_packages() -> Path:
         "lib": " ".join(f'"{one}"' for one in library_folders()),
         "prefix": sys.prefix,
         "refusals": "".join(map(_refusal, NOT_OFFERED.items())),
+        "and_own": ' AND path MATCHES "[.]a$"' if IS_ARM else "",
         "machine": machine_of(library("libhbrt.so")),
         "own": " ".join(f'"{file}"' for file in vendor_libraries().values()),
         "dropped": f'    {" | ".join(OF_ARM)}) echo "hbrt: $one is left out: it is for ARM." >&2 ;;\n'

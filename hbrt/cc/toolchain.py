@@ -41,10 +41,10 @@ class Flags(NamedTuple):
     link: tuple[str, ...]
 
 
-_IS_ARM = platform.machine() in {"aarch64", "arm64"}
-_ARM_TYPES = () if _IS_ARM else ("-D__fp16=_Float16",)
+IS_ARM = platform.machine() in {"aarch64", "arm64"}
+_ARM_TYPES = () if IS_ARM else ("-D__fp16=_Float16",)
 """What an ARM compiler defines by itself."""
-OF_ARM = () if _IS_ARM else ("-march=armv*", "-mcpu=cortex*", "-mtune=cortex*", "-mfpu=*", "-mfloat-abi=*")
+OF_ARM = () if IS_ARM else ("-march=armv*", "-mcpu=cortex*", "-mtune=cortex*", "-mfpu=*", "-mfloat-abi=*")
 """Options that only a compiler for ARM has, as patterns that a shell knows, too."""
 
 
@@ -91,8 +91,8 @@ def machine_of(file: Path) -> str:
 def fitted(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Fit a board's compiler arguments to this machine: returns them, and a sentence for each that is another now.
 
-    A vendor's library given by its path is replaced by hbrt's, unless the file is there and for this machine. Android
-    has no liblog.a: it is a program's own.
+    A vendor's library given by its path is replaced by hbrt's, unless the file is a program's own: it is there and for
+    this machine. On an ARM host, a shared one is the vendor's. Android has no liblog.a.
 
     Raises:
         NotBuiltError: hbrt was installed without a C compiler. ValueError: a vendor's library is not offered.
@@ -107,7 +107,7 @@ def fitted(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
             raise ValueError(f"Cannot link {one}: {NOT_OFFERED[name]}")
         if any(fnmatchcase(one, pattern) for pattern in OF_ARM):
             notes.append(f"{one} is left out: it is for ARM, and this machine is {platform.machine()}.")
-        elif own and machine_of(Path(one)) != machine_of(own):
+        elif own and Path(one) != own and (machine_of(Path(one)) != machine_of(own) or (IS_ARM and one[-2:] != ".a")):
             notes.append(f"{one} is replaced by hbrt's own {own.name}.")
             given.append(str(own))
         else:

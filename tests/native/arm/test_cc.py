@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hbrt.cc import toolchain
 from hbrt.cc.toolchain import Flags, arm_flags, command_line, compiler_of, fitted, machine_of
 from hbrt.native.files import library
 from hbrt.native.image_flags import image_flags
@@ -259,6 +260,14 @@ def test_a_boards_options_fit_this_machine(compiled: Compile, run: Run, tmp_path
     for linked in ("-lrkllmrt", "lib/librkllmrt.so"):
         assert f"Cannot link {linked}: {refusal}" in cc(source, linked, cwd=tmp_path).stderr
     assert notes[0] == "/usr/lib/librknnmrt.a is replaced by hbrt's own librknnmrt.so."
+
+
+def test_on_an_arm_host_a_shared_library_is_the_vendors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(toolchain, "IS_ARM", True)
+    shutil.copy(library("librknnrt.so"), given := tmp_path / "librknnrt.so")
+    archive(own := tmp_path / "librknn_api.a")
+    assert fitted([str(given), str(own)])[0] == [str(library("librknnrt.so")), str(own)]
+    assert fitted([str(library("librga.so"))]) == ([str(library("librga.so"))], [])
 
 
 def test_a_program_links_the_vendors_library_by_its_name(compiled: Compile, run: Run, tmp_path: Path) -> None:
