@@ -265,7 +265,7 @@ def test_a_boards_options_fit_this_machine(compiled: Compile, run: Run, tmp_path
 def test_on_an_arm_host_a_shared_library_is_the_vendors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(toolchain, "IS_ARM", True)
     shutil.copy(library("librknnrt.so"), given := tmp_path / "librknnrt.so")
-    archive(own := tmp_path / "librknn_api.a")
+    archive(own := tmp_path / "own" / "librknn_api.a")
     assert fitted([str(given), str(own)])[0] == [str(library("librknnrt.so")), str(own)]
     assert fitted([str(library("librga.so"))]) == ([str(library("librga.so"))], [])
 
