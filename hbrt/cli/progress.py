@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+import click
+
+_EVERY_S = 30.0
 
 
 @contextmanager
 def progress(total: int, what: str = "") -> Iterator[Callable[[int], None]]:
-    """Show a bar on standard error while the block runs, if that is a terminal.
+    """Show a bar on standard error while the block runs; if that is not a terminal, a line every 30 s.
 
     Args:
         total: The value at which it is full.
@@ -20,7 +25,15 @@ def progress(total: int, what: str = "") -> Iterator[Callable[[int], None]]:
         A function that takes the amount done.
     """
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield lambda _done: None
+        next_s = time.monotonic() + _EVERY_S
+
+        def line(done: int) -> None:
+            nonlocal next_s
+            if time.monotonic() >= next_s:
+                next_s = time.monotonic() + _EVERY_S
+                click.echo(f"{what}: {done} of {total}", err=True)
+
+        yield line
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from statistics import fmean
@@ -20,6 +20,7 @@ from hbrt import settings
 from hbrt.board.private import private_daemon
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import address_option, boards_option, check_option, image_option, timeout_option, was_given
+from hbrt.cli.progress import progress
 from hbrt.cli.report import Report, reports
 from hbrt.exploration.seeds import SCHEDULE
 from hbrt.findings.text import counted
@@ -87,7 +88,8 @@ def command(
             run_all = stack.enter_context(runs_on_farm(work, min(boards, runs), address))
         else:
             run_all = runner.run_all
-        counts, note, failed = _search(runner, runs_of(run_all, first_seed, runs, given))
+        with progress(runs, "orders") as show:
+            counts, note, failed = _search(runner, runs_of(run_all, first_seed, runs, given), show)
         is_short = failed is None or failed[0] is None or not most_shrinks
         shortest = failed and (failed[1] if is_short else shrink(runner, failed[1], most_shrinks))
     tried = len(counts)
@@ -105,13 +107,16 @@ def command(
     return Report(data, *([note] if note else []), *lines, code=Exit.FAILED if failed else Exit.GOOD)
 
 
-def _search(runner: Runner, runs: Runs) -> tuple[list[int], str, tuple[int | None, Run] | None]:
+def _search(
+    runner: Runner, runs: Runs, show: Callable[[int], None]
+) -> tuple[list[int], str, tuple[int | None, Run] | None]:
     """The steps of each run up to the first that fails, a note, and the seed and the run that failed."""
     counts: list[int] = []
     note = ""
     with closing(runs):
         for seed, run in runs:
             counts.append(run.step_count)
+            show(len(counts))
             if run.code:
                 return counts, note, (seed, run)
             if len(counts) == 1 and runner.run(run.settings).digest != run.digest:

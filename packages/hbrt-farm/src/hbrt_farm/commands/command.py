@@ -136,7 +136,7 @@ def _run(output: Output, work: Any, items: list[str], boards: int, image: Path |
         show_text(f"{output.done} of {len(items)} items are done; continuing with the rest.", err=True)
     with (
         Farm(max(1, min(boards, len(items) - output.done)), image, address=address) as farm,
-        progress(len(items)) as show,
+        progress(len(items), "items") as show,
     ):
         if work.against is not None:  # copied to the boards' processes by value: they may not have its file
             from ray import cloudpickle
