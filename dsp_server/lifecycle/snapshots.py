@@ -16,6 +16,7 @@ from hbrt.board.paths import is_text
 from hbrt.status import Status
 
 _C_SUFFIXES = {".so", ".o", ".a", ".c", ".cc", ".cpp", ".cxx", ".C", ".h"}
+_MAX_SHOWN = 200
 DEFAULT_IMAGE = Path(__file__).parents[1] / "images" / "default.py"
 ACCELERATOR = Path(__file__).parents[1] / "accelerator" / "image.py"
 
@@ -107,7 +108,7 @@ def read_image(path: Path) -> bytes:
         compile(source, str(path), "exec")
     except SyntaxError as error:
         raise ImageError(
-            f"The image {path}, line {error.lineno}, is not valid Python: {error.msg}.{_shown(error)}"
+            f"The image {path}, line {error.lineno}, is not valid Python: {error.msg}{_shown(error)}."
         ) from None
     except (ValueError, RecursionError, MemoryError) as error:
         why = str(error) or type(error).__name__
@@ -116,8 +117,6 @@ def read_image(path: Path) -> bytes:
 
 
 def _shown(error: SyntaxError) -> str:
-    """Return the offending line with a mark below it, as Python shows it; empty if the error has no line."""
-    import traceback
-
-    lines = traceback.format_exception_only(error)[1:-1]  # without the file name and the message
-    return "".join(f"\n{line.rstrip()}" for line in lines)
+    """Return where in its line the error is, and the line; empty if the line is unknown or too long for a message."""
+    line = (error.text or "").strip()
+    return f", at column {error.offset} of `{line}`" if 0 < len(line) <= _MAX_SHOWN else ""

@@ -124,8 +124,8 @@ def test_an_image_that_is_not_python_changes_nothing(shell: Shell, image: Path) 
     write(image, "def main(:\n")
     answer = shell.hbrt("restart")
     assert answer.returncode == 1
-    assert f"The image {image}, line 1, is not valid Python: invalid syntax.\n    def main(:\n    " in answer.stderr
-    assert answer.stderr.endswith("^\n")
+    where = "line 1, is not valid Python: invalid syntax, at column 10 of `def main(:`."
+    assert answer.stderr.splitlines()[-1] == f"Error: The image {image}, {where}"
     assert op_at_0x1000(shell) == "first"
 
 
