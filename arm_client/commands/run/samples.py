@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from arm_client.commands.run.defects import GROUP as DEFECTS
 from arm_client.commands.run.forks import Forks
 from arm_client.commands.run.program import failing
 from hbrt import settings
@@ -89,7 +90,8 @@ def chosen(group: str, names: tuple[str, ...]) -> dict[str, Path]:
                 else f"No such file: {group}"
             )
         hint = _nearest_group(group) or _elsewhere(group, ())
-        raise click.UsageError(f"Unknown group {group!r} of samples; known are {', '.join(groups())}.{hint}")
+        there = ", ".join(sorted([*groups(), DEFECTS]))
+        raise click.UsageError(f"Unknown group {group!r} of samples; known are {there}.{hint}")
     known = samples_of(group)
     by_letters = {_letters(name): name for name in known}
     if unknown := [name for name in names if _letters(name) not in by_letters]:

@@ -175,10 +175,10 @@ def test_names_may_be_spelled_as_the_manual_spells_them() -> None:
         (("nn", "digit8"), "softmax, digits. Did you mean digits?"),
         (("nn", "mobilenet"), "softmax, digits. Did you mean 'hbrt run dnn mobilenetv1'?"),
         (("nn", "zzz"), "softmax, digits.\n"),
-        (("nnn",), "known are asr, cv, dnn, fastrpc, nn, rknn. Did you mean "),
+        (("nnn",), "known are asr, cv, defects, dnn, fastrpc, nn, rknn. Did you mean "),
         (
             ("softmax",),
-            "of samples; known are asr, cv, dnn, fastrpc, nn, rknn. Did you mean 'hbrt run nn softmax'?",
+            "of samples; known are asr, cv, defects, dnn, fastrpc, nn, rknn. Did you mean 'hbrt run nn softmax'?",
         ),
         (("nn", "--board", "nowhere"), "No board nowhere in "),
     ],
