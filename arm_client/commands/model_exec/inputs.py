@@ -184,8 +184,9 @@ def _checked(path: Path, tensor: Tensor) -> Path:
         raise click.UsageError(f"{path}: the name must end with one of {', '.join(SUFFIXES)}.")
     if suffix in PICTURES and tensor.spec.image is None:
         raise click.UsageError(
-            f"{path} is a picture; {tensor.name} takes {tensor.spec.tensor_type.name}: give .npy, .bin or .txt. A YAML "
-            f"file next to the model says that an input is a picture."
+            f"{path} is a picture; {tensor.name} takes {tensor.spec.tensor_type.name}: give .npy, .bin or .txt. If it "
+            "is a picture, say so in a file next to the model with its name and the suffix .yaml: "
+            "'input_parameters: {input_type_rt: rgb, input_layout_rt: NHWC}'."
         )
     if is_resizer(tensor) and suffix not in PICTURES:
         raise click.UsageError(

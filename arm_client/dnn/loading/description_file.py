@@ -157,7 +157,7 @@ class _Reader:
         for key in self._values:
             text = str(key)
             in_section = key in (loaded.get("input_parameters") or {})
-            if text not in known and (in_section or (text.startswith("input_") and text != "input_source")):
+            if text not in known and (in_section or (text.startswith("input") and text != "input_source")):
                 near = difflib.get_close_matches(text, known, 1) or INPUT_KEYS
                 raise incompatible(f"{label}: {text} is not a key of input_parameters; known: {', '.join(near)}.")
 

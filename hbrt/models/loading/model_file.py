@@ -95,6 +95,8 @@ def _parse(data: bytes, label: str) -> ModelProto:
 
 
 def _hint(label: str) -> str:
+    if label.endswith(".rknn"):
+        return " Models for RKNN are loaded with rknnlite.api.RKNNLite or rknn_init."
     if not label.endswith(_COMPILED):
         return ""
     return (

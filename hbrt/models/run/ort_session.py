@@ -133,7 +133,8 @@ def run_failed(error: Exception) -> GraphError:
     """Return RUN_FAILED with onnxruntime's reason; NO_MEMORY if the host had none for a value inside the graph."""
     text = one_line(error)
     reason = Reason.NO_MEMORY if _lacks_memory(text) else Reason.RUN_FAILED
-    return GraphError(reason, f"onnxruntime: {text}")
+    hint = "; the graph may not accept inputs of these sizes" if "broadcast" in text else ""
+    return GraphError(reason, f"onnxruntime: {text}{hint}")
 
 
 def _lacks_memory(text: str) -> bool:

@@ -72,6 +72,9 @@ def test_a_compiled_model_is_refused_with_what_to_do(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(data)
         with pytest.raises(ModelError, match=f"hbrt model new FILE.onnx --as {name} --input nv12"):
             load([tmp_path / name])
+    (tmp_path / "yolo.rknn").write_bytes(b"RKNN" + bytes(range(200)))
+    with pytest.raises(ModelError, match=r"yolo\.rknn is not an ONNX model.*RKNNLite or rknn_init"):
+        load([tmp_path / "yolo.rknn"])
     broken = tmp_path / "broken.onnx"
     broken.write_bytes(bytes(range(256)))
     answer = new(broken, "--as", tmp_path / "other.bin")

@@ -453,6 +453,7 @@ def test_perf_makes_up_numbers_for_open_sizes(dsp_board: Board, tmp_path: Path) 
         ("infer --model_file={int8} --input_file=a.npy,b.npy", 2, "takes 1 inputs (image); --input_file has 2."),
         ("infer --model_file={int8} --input_file=a.gif", 2, "a.gif: the name must end with one of .jpeg, .jpg, .png, "),
         ("infer --model_file={int8} --input_file=a.png", 2, "a.png is a picture; image takes HB_DNN_TENSOR_TYPE_S8"),
+        ("infer --model_file={int8} --input_file=a.png", 2, "'input_parameters: {input_type_rt: rgb, "),
         ("infer --model_file={int8} --input_file={short}", 2, "has 63 bytes; image takes 64 (int8 of the shape"),
         ("infer --model_file={int8} --input_file={few}", 2, "holds 3 numbers; image takes 64"),
         ("infer --model_file={int8} --input_file={words}", 2, "is not made of numbers of int8"),

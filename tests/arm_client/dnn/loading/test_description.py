@@ -116,6 +116,7 @@ def test_nothing_said(text: str) -> None:
     "text, says",
     [
         ("a: [", "is not YAML"),
+        ("inputs: [image]", "inputs is not a key of input_parameters; known: input_"),
         ("- 1", "contains a list"),
         ("input_parameters: 3", "input_parameters is 3"),
         ("input_type_rt: rgba", "input_type_rt is 'rgba'; give one of nv12, yuv444"),

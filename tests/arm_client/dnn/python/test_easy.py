@@ -359,6 +359,12 @@ def test_what_is_no_array_is_a_sentence(dsp_board: Board, inputs: Any, said: str
     assert said in str(caught.value)
 
 
+def test_sizes_that_a_graph_does_not_accept_get_a_hint(dsp_board: Board) -> None:
+    model = one("open (float[1, 1, h, w] x) => (float[1, 1, h, v] y) { z = Concat<axis = 3>(x, x) y = Add(x, z) }")
+    with pytest.raises(HbrtError, match=r"broadcast.*; the graph may not accept inputs of these sizes"):
+        model(np.zeros((1, 1, 7, 7), np.float32))
+
+
 @pytest.mark.parametrize(
     ("schedule", "said"),
     [
