@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from arm_client import dnn
-from arm_client.session.session import attached
+from arm_client.session.session import attached, default
 from hbrt import settings
 from hbrt.accelerators.chips import chip_named, run_of
 from hbrt.accelerators.onnx_layers import UnknownSizesError, layers_of_model
@@ -36,7 +36,7 @@ class Models:
 
     Attributes:
         models: In the order of the files.
-        load_ms: What loading took.
+        load_ms: What loading took, without the start of a private board.
 
     Raises:
         HbrtError: a file cannot be read, or is not a model that the runtime supports.
@@ -46,6 +46,8 @@ class Models:
         paths = [Path(part.strip()) for part in files.split(",") if part.strip()]
         if not paths:
             raise click.UsageError("Name a model: --model_file=model.onnx, several separated by commas.")
+        if are_run:
+            default()
         start = time.perf_counter()
         with nullcontext() if are_run else in_this_process():
             self.models: list[Model] = dnn.load(paths)
