@@ -16,6 +16,7 @@ from hbrt.cli.report import Report, reports
 from hbrt.control.ask import ask
 from hbrt.errors import WrongUseError
 from hbrt.findings.text import counted
+from hbrt.settings import format_size
 from hbrt.trace.ring import SUFFIX
 from hbrt.trace.save import check_name, save as save_trace
 from hbrt.trace.timeline import Written
@@ -61,9 +62,15 @@ def on(board: BoardPaths, events: int | None) -> Report:
 @reports
 def off(board: BoardPaths) -> Report:
     """Stop tracing a board. The trace is kept until the next one starts or the board stops."""
-    was_on = ask(board, "trace", do="off", events=0)["was_on"]
-    text = f"Stopped tracing board {board.name}." if was_on else f"Board {board.name} was not being traced."
-    return Report({"board": board.name, "was_on": was_on}, text)
+    answer: dict[str, Any] = ask(board, "trace", do="off", events=0)
+    text, disk_bytes = f"Board {board.name} was not being traced.", 0
+    if answer["was_on"]:
+        disk_bytes = sum(file.stat().st_blocks * 512 for file in Path(answer["directory"]).iterdir())
+        text = (
+            f"Stopped tracing board {board.name}. Its files take {format_size(disk_bytes)} until the next trace "
+            "starts or the board stops."
+        )
+    return Report({"board": board.name, "was_on": answer["was_on"], "disk_bytes": disk_bytes}, text)
 
 
 @command.command(short_help="Write the timeline to a file.", epilog="Example: hbrt trace save board.pftrace")

@@ -97,7 +97,8 @@ def test_a_board_is_traced_from_on_to_off(shell: Shell, calls: Path, tmp_path: P
     run(shell, calls, 2)
     assert "3 tasks" in shell.good("trace", "save", tmp_path / "on.pftrace")
     check(read(tmp_path / "on.pftrace"), 2)
-    shell.good("trace", "off")
+    off = shell.good("trace", "off")
+    assert re.search(r"Its files take [1-9][\d.]* MiB until the next trace starts or the board stops\.\n$", off), off
     run(shell, calls, 1)
     shell.good("trace", "save", tmp_path / "off.perfetto-trace")
     check(read(tmp_path / "off.perfetto-trace"), 2)
