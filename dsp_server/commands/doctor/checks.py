@@ -32,6 +32,7 @@ EXTRAS = {
     "estimate": ("'hbrt estimate calibrate', and plots of 'hbrt op bench'", _UNUSABLE),
     "layout": ("'hbrt op check-layout' of C files", _UNUSABLE),
     "pointcloud": ("point clouds", "run without it, several times slower"),
+    "trace": ("traces in Perfetto's own format (.pftrace)", _UNUSABLE),
 }
 """Packages for users of boards: what each is for, and what happens without it."""
 GUESTS = {
