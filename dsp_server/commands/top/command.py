@@ -40,8 +40,9 @@ def command(board: BoardPaths, interval: float) -> Report | None:
     behind computation, and where its cycles went.
 
     Lines show load, tasks per second and median run time over the last minute. An op that has taken 100 times its
-    command's median stands out. Keys c, r, w and f sort the commands by calls, run time, waiting time and failures; q
-    quits. All other times are measured on this machine. With --json or without a terminal, it prints one sample.
+    command's median (10 s if it never ended) stands out. Keys c, r, w and f sort the commands by calls, run time,
+    waiting time and failures; q quits. All other times are measured on this machine. With --json or without a terminal,
+    it prints one sample.
     """
     with look_at(board) as daemon:
         look = Sampler(daemon.request).look

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from dsp_server.commands.status import clients_of
@@ -26,6 +26,8 @@ from hbrt.settings import format_size
 
 FAR_BEYOND: Final = 100
 """A running op that has taken this many times its command's median stands out."""
+MAX_UNKNOWN_S: Final = 10
+"""An op of a command without a known median stands out after this many seconds."""
 BAR_CELLS: Final = 10
 _LAST = (
     *numbers("CORE"),
@@ -46,13 +48,13 @@ _COMMANDS = (
 )
 
 
-def parts_of(sample: Sample, sort: str = "c", far: Collection[int] = ()) -> Iterator[str | Table]:
+def parts_of(sample: Sample, sort: str = "c", far: Mapping[int, str] | None = None) -> Iterator[str | Table]:
     """Yield the board, then its cores, commands and programs.
 
     Args:
         sample: The sample.
         sort: The key in SORTS by which the commands are sorted.
-        far: The cores whose op is taking far longer than its command usually does.
+        far: For each core whose op is taking far longer than usual, the limit that it has passed.
     """
     memory = sample.memory
     waiting = ", ".join(f"{one['tasks']} of priority {one['priority']}" for one in sample.waiting) or "none"
@@ -67,7 +69,7 @@ def parts_of(sample: Sample, sort: str = "c", far: Collection[int] = ()) -> Iter
             state("HEALTH"),
             Column("BUSY", lambda core: bar(core["busy"])),
             number("TASKS/S", lambda core: f"{core['tasks_per_s']:,.0f}"),
-            Column("RUNS", lambda core: _runs(core, is_far=core["core"] in far)),
+            Column("RUNS", lambda core: _runs(core, (far or {}).get(core["core"]))),
         ),
         sample.cores,
     )
@@ -101,12 +103,12 @@ def bar(share: float) -> str:
     return f"{'█' * filled}{'░' * (BAR_CELLS - filled)} {share:4.0%}"
 
 
-def _runs(core: dict[str, Any], *, is_far: bool) -> str:
+def _runs(core: dict[str, Any], limit: str | None) -> str:
     runs = core["runs"]
     if not runs:
         return "-"
     text = f"{runs['name'] or task_name(runs)} for {short_time(runs['age_s'] * 1e9)}"
-    return f"{text} << over {FAR_BEYOND} times its median" if is_far else text
+    return f"{text} << over {limit}" if limit else text
 
 
 def _oldest(sample: Sample) -> str:

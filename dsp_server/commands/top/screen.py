@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from rich.text import Text
 
-from dsp_server.commands.top.report import FAR_BEYOND, parts_of
+from dsp_server.commands.top.report import FAR_BEYOND, MAX_UNKNOWN_S, parts_of
 from dsp_server.commands.top.sample import Sample, key_of
 from hbrt.borders.printable import printable
 from hbrt.cli.tables import COLORS, Table, cells_of, padded_lines, short_time
@@ -42,10 +42,13 @@ class History:
         most = max(sample.commands, key=lambda one: one["calls_per_s"], default=None)
         self.p50.append(most["ran_p50_ns"] if most else 0.0)
 
-    def is_far_beyond(self, runs: dict[str, Any] | None) -> bool:
-        """Whether a running op takes much longer than its command usually does."""
-        median = self.medians.get(key_of(runs), 0.0) if runs else 0.0
-        return bool(runs and median and runs["age_s"] * 1e9 > FAR_BEYOND * median)
+    def limit_passed(self, runs: dict[str, Any] | None) -> str:
+        """Return which limit a running op has passed, since it takes much longer than usual; empty for none."""
+        if not runs:
+            return ""
+        if median := self.medians.get(key_of(runs), 0.0):
+            return f"{FAR_BEYOND} times its median" if runs["age_s"] * 1e9 > FAR_BEYOND * median else ""
+        return f"{MAX_UNKNOWN_S} s" if runs["age_s"] > MAX_UNKNOWN_S else ""
 
 
 def sparkline(values: Sequence[float], top: float = 0.0) -> str:
@@ -76,7 +79,7 @@ def screen_of(sample: Sample, sort: str, history: History, width: int) -> Text:
         history: The previous samples and this one.
         width: Width of the terminal in columns.
     """
-    far = {core["core"] for core in sample.cores if history.is_far_beyond(core["runs"])}
+    far = {core["core"]: limit for core in sample.cores if (limit := history.limit_passed(core["runs"]))}
     screen = Text()
     for part in parts_of(sample, sort, far):
         lines = fitted(part, width) if isinstance(part, Table) else textwrap.wrap(printable(part), width) or [""]

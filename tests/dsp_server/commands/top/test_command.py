@@ -214,6 +214,14 @@ def test_an_op_far_beyond_its_median_stands_out() -> None:
     assert "<<" not in screen(120, age_s=0.00005).plain
 
 
+def test_an_op_that_never_ended_stands_out_after_ten_seconds() -> None:
+    history = History()
+    runs = {"core": 0, "cmd": 1, "name": "op1", "kind": "dsp", "age_s": 9.0}
+    assert not history.limit_passed(runs)
+    assert history.limit_passed(runs | {"age_s": 11.0}) == "10 s"
+    assert not history.limit_passed(None)
+
+
 def test_it_fits_fifty_columns() -> None:
     lines = screen(50, age_s=1.0).plain.splitlines()
     assert [line for line in lines if len(line) > 50] == []
