@@ -30,6 +30,7 @@ int main() {
   if (improcess(src, plain, {}, {}, im_rect{0, 0, 8, 8}, {}, -1, nullptr, &opt, IM_COLOR_FILL) != IM_STATUS_SUCCESS || to[0] != 10) return 6;
   if (get_bpp_from_format(RK_FORMAT_RGB_888) != 3 || imcheckHeader() != IM_STATUS_NOERROR) return 7;
   if (imcheck({}, plain, {}, im_rect{0, 0, 8, 8}, IM_COLOR_FILL) != IM_STATUS_NOERROR || imcheck({}, plain, {}, {}, IM_MOSAIC) != IM_STATUS_NOERROR) return 9;
+  if (imcheck_composite(src, src, src, {}, {}, {}) != IM_STATUS_NOERROR) return 13;
   int fences[2] = {0, 0};
   if (imcopy(src, src, 0, &fences[0]) != IM_STATUS_SUCCESS || imcopy(src, src, 1, &fences[1]) != IM_STATUS_SUCCESS) return 10;
   if (fences[0] <= 0 || fences[1] != -1 || imsync(fences[0]) != IM_STATUS_SUCCESS || fcntl(fences[0], F_GETFD) != -1) return 11;

@@ -497,6 +497,10 @@ static inline IM_STATUS imcheck(const rga_buffer_t src, const rga_buffer_t dst, 
                                 int usage = 0) {
   return imcheck_t(src, dst, rga_buffer_t(), src_rect, dst_rect, im_rect(), usage);
 }
+static inline IM_STATUS imcheck_composite(const rga_buffer_t src, const rga_buffer_t dst, const rga_buffer_t pat,
+                                          im_rect src_rect, im_rect dst_rect, im_rect pat_rect, int usage = 0) {
+  return imcheck_t(src, dst, pat, src_rect, dst_rect, pat_rect, usage);
+}
 static inline rga_buffer_t wrapbuffer_virtualaddr(void *at, int width, int height, int format, int wstride = 0,
                                                   int hstride = 0) {
   return wrapbuffer_virtualaddr_t(at, width, height, wstride ? wstride : width, hstride ? hstride : height, format);
@@ -532,6 +536,8 @@ static inline rga_buffer_t wrapbuffer_fd(int fd, int width, int height, int form
 #define imcheck(src, dst, src_rect, dst_rect, ...)                                     \
   imcheck_t(src, dst, (rga_buffer_t){0}, src_rect, dst_rect, (im_rect){0, 0, 0, 0}, \
             (int)RGA_GIVEN(0, 0, ##__VA_ARGS__))
+#define imcheck_composite(src, dst, pat, src_rect, dst_rect, pat_rect, ...) \
+  imcheck_t(src, dst, pat, src_rect, dst_rect, pat_rect, (int)RGA_GIVEN(0, 0, ##__VA_ARGS__))
 #define imcopy(src, dst, ...) imcopy_t(src, dst, (int)RGA_GIVEN(0, 1, ##__VA_ARGS__))
 #define imresize(src, dst, ...)                                                                   \
   imresize_t(src, dst, RGA_GIVEN(0, 0, ##__VA_ARGS__), RGA_GIVEN(1, 0, ##__VA_ARGS__),            \
