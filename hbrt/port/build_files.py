@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from os.path import normpath
 
 CMAKE = "CMakeLists.txt"
-NAMES = re.compile(r"(?:.*/)?(?:CMakeLists\.txt|(?:GNU)?[Mm]akefile|[\w.-]+\.(?:mk|mak|min))")
+NAMES = re.compile(r"(?:.*/)?(?:CMakeLists\.txt|(?:GNU)?[Mm]akefile|[\w.-]+\.(?:cmake|mk|mak|min))")
+_INCLUDE = re.compile(r"\binclude\s*\(\s*\"?([^()\s\"]+)\"?\s*\)", re.IGNORECASE)
 _WORDS = frozenset({"PUBLIC", "PRIVATE", "INTERFACE", "SYSTEM", "BEFORE", "AFTER", "debug", "optimized", "general"})
 _CONDITIONS = re.compile(r"\b(end)?(?:if|foreach|while|function|macro)\s*\(", re.IGNORECASE)
 _DEFINITIONS = re.compile(
@@ -63,16 +64,18 @@ def read_build_files(texts: Mapping[str, str]) -> dict[str, Given]:
     """
     read: dict[str, Given] = {}
     variables: dict[str, dict[str, str]] = {}  # of CMake, by folder: those above hold below, too
+    plains = {path: re.sub(r"(?<!\S)#[^\n]*", "", text).replace("\\\n", " ") for path, text in texts.items()}
     for path in sorted(texts, key=lambda one: (one.count("/"), one)):
-        plain = re.sub(r"(?<!\S)#[^\n]*", "", texts[path]).replace("\\\n", " ")
-        here = folder_of(path)
+        if path.endswith(".cmake"):
+            continue
+        plain, here = plains[path], folder_of(path)
         above = next((variables[one] for one in _up(here) if one in variables), {})
         own = {**above, **dict.fromkeys(_HERE, f"{_TREE}{here}")}
         if path.endswith(CMAKE):
             roots = _ROOT if not above else _ROOT[:1] if re.search(r"\bproject\s*\(", plain, re.IGNORECASE) else ()
             own |= dict.fromkeys(roots, f"{_TREE}{here}")
-            for name, text in _SET.findall(plain):
-                own[name] = _expanded(text, own)
+            plain = _with_included(plain, _set(plain, own), plains, {path})
+            own = _set(plain, own)
             variables[here] = own
             read[path] = _cmake(plain, here, own)
         else:
@@ -81,6 +84,31 @@ def read_build_files(texts: Mapping[str, str]) -> dict[str, Given]:
             read[path] = _make(plain, here, own)
         read[path].standards = _standards(plain)
     return read
+
+
+def _set(plain: str, variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables after those that a CMake file sets."""
+    found = {**variables}
+    for name, text in _SET.findall(plain):
+        found[name] = _expanded(text, found)
+    return found
+
+
+def _with_included(plain: str, variables: Mapping[str, str], plains: Mapping[str, str], seen: set[str]) -> str:
+    """The text of a CMake file with that of the tree's files that it includes by path, each once, in their places."""
+
+    def text_of(found: re.Match[str]) -> str:
+        name = _expanded(found[1], variables)
+        here = variables["CMAKE_CURRENT_SOURCE_DIR"].removeprefix(_TREE)
+        path = normpath(name.removeprefix(_TREE) if name.startswith("/") else f"{here}/{name}")
+        if path not in plains or path in seen:
+            return found[0]
+        seen.add(path)
+        listed = f"{_TREE}{folder_of(path)}"
+        text = plains[path].replace("${CMAKE_CURRENT_LIST_DIR}", listed)
+        return _with_included(text, _set(text, {**variables, "CMAKE_CURRENT_LIST_DIR": listed}), plains, seen)
+
+    return _INCLUDE.sub(text_of, plain)
 
 
 def above(read: Mapping[str, Given], unit: str) -> list[Given]:

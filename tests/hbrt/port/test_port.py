@@ -297,6 +297,20 @@ def test_a_guest_that_is_not_installed_is_where_to_begin(tree: Path, core_alone:
     assert f"Where to begin: {guest}, which is " in answer.output
 
 
+def test_a_cmakelists_has_what_the_files_it_includes_give() -> None:
+    texts = {
+        "demo/CMakeLists.txt": "set(UTILS ../utils)\ninclude(GNUInstallDirs)\ninclude(${UTILS}/CMakeLists.txt)\n",
+        "utils/CMakeLists.txt": 'include("${CMAKE_CURRENT_LIST_DIR}/more.cmake")\ninclude(../utils/CMakeLists.txt)\n',
+        "utils/more.cmake": "add_definitions(-DMORE)\ninclude_directories(${CMAKE_CURRENT_LIST_DIR}/include ../own)\n",
+    }
+    read = read_build_files(texts)
+    assert (read["demo/CMakeLists.txt"].macros, read["demo/CMakeLists.txt"].folders) == (
+        ["MORE"],
+        ["utils/include", "own"],
+    )
+    assert "utils/more.cmake" not in read
+
+
 def test_a_path_that_begins_like_an_option_is_a_file(tree: Path) -> None:
     (tree / "-O7.cc").write_text('#include "hb_dnn.h"\nint any;\n')
     answer = CliRunner().invoke(command, ["--json", "--", str(tree), "-O7.cc"])
