@@ -175,7 +175,8 @@ def _parts(status: dict[str, Any]) -> Iterator[object]:
     yield Table(_CORE_COLUMNS, status["cores"], none)
     for core in status["cores"]:
         if core["last_crash"]:
-            yield f"Last crash of core {core['core']}: {core['last_crash']}"
+            at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(core["last_crash_s"]))
+            yield f"Last crash of core {core['core']}, {at}: {core['last_crash']}"
     yield ""
     yield from _problems(status)
     yield clients_of(status["clients"])

@@ -290,6 +290,7 @@ def _core(core: BoardCore) -> dict[str, Any]:
         "epoch": life.epoch,
         "crashes": life.crashes,
         "last_crash": life.last_crash,
+        "last_crash_s": life.last_crash_s or None,
         "image": str(life.image.origin),
         "tcm": core.tcm(),
         **core.counters(),

@@ -226,7 +226,7 @@ class _Step:
         problem = event.problem or f"Core {index} {event.how} while loading the image.\n{event.trace}".rstrip()
         rollout = self.life.rollout
         if rollout is None or index not in rollout.cores:
-            self.update(index, last_crash=problem)
+            self.update(index, last_crash=problem, last_crash_s=event.time_s)
             if not self.core(index).epoch:
                 self.give_up_first_start(index, problem)
                 return
@@ -253,7 +253,7 @@ class _Step:
         self.update(index, state=CRASHED)
         if not process.is_ending:
             sentence = event.lost[0] if event.lost else f"Process {event.pid} {event.how}."
-            self.update(index, crashes=core.crashes + 1, last_crash=sentence)
+            self.update(index, crashes=core.crashes + 1, last_crash=sentence, last_crash_s=event.time_s)
             self.end_domain(index, process)
         # A submitter may have rung the dead core for a task that another core, now asleep, may run.
         self.do(actions.Publish(index, ACTIVITY_REPLACING), actions.RingOthers(index))

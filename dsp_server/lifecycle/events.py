@@ -75,6 +75,7 @@ class Ended(NamedTuple):
     trace: str = ""  # its stack when it ended
     served_s: float = 0.0
     tasks_ended: int = 0
+    time_s: float = 0.0  # since the epoch
 
 
 class Beats(NamedTuple):

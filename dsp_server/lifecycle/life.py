@@ -38,6 +38,7 @@ class Core(NamedTuple):
     epoch: int = 0  # counts the processes that have served
     crashes: int = 0
     last_crash: str = ""
+    last_crash_s: float = 0.0  # since the epoch
     history: History = History()
 
 

@@ -269,7 +269,7 @@ class Lifecycle:
         served_s = time.monotonic() - child.served_since if is_core else 0.0
         tasks_ended = core.counters()["tasks"] - child.tasks_before if is_core else 0
         details = (child.problem, child.is_late, lost, child.trace)
-        self.handle(events.Ended(process, child.pid, how, *details, served_s, tasks_ended))
+        self.handle(events.Ended(process, child.pid, how, *details, served_s, tasks_ended, time.time()))
 
     def _with_child(self, process: int, what: Callable[[CoreChild], object]) -> None:
         child = self.processes.children.get(process)

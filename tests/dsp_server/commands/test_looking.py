@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -133,6 +134,7 @@ def test_status_shows_cores_clients_and_findings(running: Shell) -> None:
 def test_a_core_that_died_is_shown_with_its_end(shell: Shell) -> None:
     shell.good("start")
     first = shell.status()["cores"][0]
+    before_s = time.time()
     os.kill(first["pid"], signal.SIGKILL)
     while (core := shell.status()["cores"][0])["pid"] in {first["pid"], None} or core["health"] != "ok":
         pass
@@ -142,7 +144,9 @@ def test_a_core_that_died_is_shown_with_its_end(shell: Shell) -> None:
     row = next(line for line in shell.hbrt("status").stdout.splitlines() if line.lstrip().startswith("0 "))
     assert row.split()[:4] == ["0", "running", "ok", str(core["pid"])]
     assert len(row) <= 80
-    assert f"Last crash of core 0: {core['last_crash']}" in shell.hbrt("status").stdout.splitlines()
+    at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(core["last_crash_s"]))
+    assert before_s <= core["last_crash_s"] <= time.time()
+    assert f"Last crash of core 0, {at}: {core['last_crash']}" in shell.hbrt("status").stdout.splitlines()
 
 
 def test_the_status_of_an_offline_board_is_offline(shell: Shell) -> None:
