@@ -23,22 +23,26 @@ MOST = 1_000_000
 
 def _ended(task: dict[str, Any]) -> str:
     ended_s, rest_ns = divmod(task["ended_unix_ns"], 10**9)
-    return f"{time.strftime('%H:%M:%S', time.localtime(ended_s))}.{rest_ns // 1000:06d}"
+    return f"{time.strftime('%H:%M:%S', time.localtime(ended_s))}.{rest_ns // 1_000_000:03d}"
+
+
+def _of_it(task: dict[str, Any]) -> str:
+    return name_of(task["result"]) if task["state"] == "failed" else shares(task)
 
 
 _COLUMNS = (
     Column("ENDED", _ended),
+    Column("PROGRAM"),
+    *numbers("PID"),
     number("COMMAND", command_of),
     Column("OP", lambda task: task["name"] or None),
     number("CORE", lambda task: None if task["core"] < 0 else task["core"]),
     *numbers("PRIORITY"),
-    state("STATE", lambda task: task["state"] if task["state"] != "failed" else f"failed {name_of(task['result'])}"),
+    state("STATE"),
     number("WAITED", lambda task: Time(task["waited_ns"])),
     number("RAN", lambda task: Time(task["ran_ns"]) if task["started_ns"] else None),
     number("MODELED", modeled_time),
-    Column("OF IT", shares),
-    *numbers("PID"),
-    Column("PROGRAM"),
+    Column("OF IT", _of_it),
 )
 
 
@@ -62,7 +66,8 @@ def command(board: BoardPaths, last: int, *, as_csv: bool) -> Report | None:
     WAITED is the time from submission until a core claimed the task, RAN is the op's run time: both are measured on
     this machine. MODELED is how long the op's cycles take on the board; a ~ marks an estimate from what the op reads
     and writes, because the op charges nothing. OF IT says what it was spent on: vector and scalar instructions, direct
-    DDR accesses (ddr), waits for iDMA. A task that its program canceled before a core claimed it is not shown.
+    DDR accesses (ddr), waits for iDMA; for a failed task, it has the status. A task that its program canceled before a
+    core claimed it is not shown.
     """
     if as_csv and is_json():
         raise WrongUseError("Use either --csv or --json.")

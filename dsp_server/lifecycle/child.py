@@ -36,7 +36,7 @@ def name_in(ops: Iterable[OpRow], cmd: int) -> str:
     """Name of a command's op among these ops."""
     if cmd in _BUILTIN:
         return _BUILTIN[cmd]
-    return next((name for number, name, _, _ in ops if number == cmd), "an unregistered command")
+    return next((name for number, name, _, _ in ops if number == cmd), "unregistered")
 
 
 class _Unsent(NamedTuple):
