@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from arm_client import nn
 from arm_client.arrays import BoardArray
 from arm_client.client import Board
-from arm_client.errors import CallerError, OpFailedError
+from arm_client.errors import CallerError
 from tests.each import each
 
 DTYPES = ["int8", "uint8", "int16", "uint16", "int32"]
@@ -125,12 +125,3 @@ def test_board_arrays_are_used_where_they_are(dsp_board: Board, monkeypatch: pyt
 def test_arguments_that_do_not_fit(dsp_board: Board, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(CallerError, match=f"^{message}"):
         nn.quantize(dsp_board, normal(2, 3), **{"scale": 1.0, **arguments})
-
-
-def test_what_only_the_op_can_refuse(dsp_board: Board) -> None:
-    with pytest.raises(OpFailedError, match=r"The scale of channel 2 is -1\.0: must be finite numbers above 0"):
-        nn.quantize(dsp_board, normal(2, 3), [1, 2, -1], axis=1)
-    with pytest.raises(OpFailedError, match=r"The zero point of channel 0 is 200: must be -128\.\.127"):
-        nn.quantize(dsp_board, normal(2, 3), 1.0, 200)
-    with pytest.raises(OpFailedError, match=r"The shift of channel 0 is 127: must be 0\.\.126"):
-        nn.quantize_shift(dsp_board, normal(2, 3), 127)

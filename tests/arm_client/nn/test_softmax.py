@@ -124,14 +124,6 @@ def test_pinned_to_a_core(dsp_board: Board) -> None:
         np.testing.assert_allclose(nn.softmax(dsp_board, values, core=core), oracle(values), rtol=2e-7)
 
 
-def test_the_raw_command(dsp_board: Board) -> None:
-    values = dsp_board.from_array(normal(100))
-    output = dsp_board.empty(100)
-    param = hbDSPSoftmaxParam(data_size=values.nbytes, input=values.phy_addr)
-    assert dsp_board.call(HB_DSP_RPC_CMD_NN_SOFTMAX, param, output) is output
-    np.testing.assert_allclose(output, oracle(normal(100)), rtol=2e-7)
-
-
 def test_a_wrong_size_comes_back_as_the_ops_sentence(dsp_board: Board) -> None:
     values = dsp_board.from_array(normal(4))
     param = hbDSPSoftmaxParam(data_size=16, input=values.phy_addr)

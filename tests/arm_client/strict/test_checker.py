@@ -335,15 +335,6 @@ class TestMemoryOfTwoUnfinishedTasks:
         (text,) = self.other(chip, chip.ECHO, held.output, chip.mem())
         assert f" reads {held.output.phyAddr:#x}+0x40, which an earlier one" in text
 
-    def test_pointing_to_what_the_other_writes(self, chip: Chip, held: Hold) -> None:
-        (text,) = self.other(chip, chip.FETCH, fetch(chip, (held.output.phyAddr + 8, 8)), chip.mem())
-        assert f" points to {held.output.phyAddr + 8:#x}+0x1, which an earlier one" in text
-
-    def test_writing_what_the_other_reads(self, chip: Chip, held: Hold) -> None:
-        (text,) = self.other(chip, chip.WHICH, chip.mem(8), at(held.mem, 8, 8))
-        place = held.mem.phyAddr + 8
-        assert f" writes {place:#x}+0x8, which an earlier one of command 0x1001 that has not finished reads" in text
-
     def test_writing_what_the_other_points_to(self, chip: Chip, held: Hold) -> None:
         target = chip.mem()
         params = chip.mem(16, bytes(8) + struct.pack("<Q", target.phyAddr))
@@ -401,11 +392,6 @@ class TestMemoryOfTwoUnfinishedTasks:
             assert hb.hbDSPReleaseTask(task) == 0
         assert all_found(chip) == []
 
-    def test_a_chain_with_a_wait_between(self, chip: Chip) -> None:
-        first, second, third = chip.mem(8, b"1"), chip.mem(8), chip.mem(8)
-        for source, target in ((first, second), (second, third), (third, first), (first, first)):
-            assert self.other(chip, chip.ADD_ONE, source, target) == []
-
     def test_a_refused_task_uses_nothing(self, chip: Chip) -> None:
         out = chip.mem()
         for ctrl in (chip.ctrl(chip.ECHO, priority=256), chip.ctrl(chip.ECHO, core=64)):
@@ -435,19 +421,6 @@ class TestMemoryOfTwoUnfinishedTasks:
             with pytest.raises(KeyboardInterrupt):
                 chip.rpc(chip.ECHO, chip.mem(8, b"1"), out, SECOND)
         assert self.other(chip, chip.ECHO, chip.mem(8, b"2"), out) == []
-
-    def test_threads_that_use_memory_of_their_own(self, chip: Chip) -> None:
-        def work(number: int) -> None:
-            params, out = chip.mem(8, bytes([number] * 8)), chip.mem(8)
-            for _ in range(20):
-                assert self.other(chip, chip.ECHO, params, out) == []
-
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert all_found(chip) == []
 
 
 def test_coherent_mode_does_not_look(chip: Chip) -> None:

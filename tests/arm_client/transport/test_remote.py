@@ -193,24 +193,6 @@ def test_an_overrun_is_found() -> None:
         assert (found["kind"], "past the end of block" in found["text"]) == ("overrun", True)
 
 
-def test_strict_memory_needs_its_flushes(monkeypatch: pytest.MonkeyPatch, relay: RemoteRelay) -> None:
-    monkeypatch.setenv("HBRT_CACHE", "strict")
-    with connect(relay.address) as board:
-        source = board.from_array(np.full(64, 3, np.uint8))
-        output = board.empty(64, np.uint8, cached=True)
-        board.call(Chip.ADD_ONE, source, output)
-        assert not output.any()
-        assert output.board_buffer is not None
-        output.board_buffer.invalidate()
-        assert (output == 4).all()
-        output[:] = 9
-        assert (board.call(Chip.ADD_ONE, output, board.empty(64, np.uint8)) == 5).all()
-        output.board_buffer.clean()
-        assert (board.call(Chip.ADD_ONE, output, board.empty(64, np.uint8)) == 10).all()
-        del source, output
-        gc.collect()
-
-
 @pytest.mark.parametrize(
     ("check", "said", "kinds"),
     [

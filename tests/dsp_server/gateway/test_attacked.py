@@ -123,13 +123,6 @@ def test_what_is_no_protocol_of_ours_is_ended(strict: tuple[Board, RemoteRelay])
         connection.close()
 
 
-def test_a_command_that_nobody_knows_hurts_nobody(relay: RemoteRelay) -> None:
-    with RawPeer(relay.address) as peer:
-        peer.say_bytes(b"\x04\x08\x07UNKNOWN" + b"\x04\x07\x04PING\x00\x01")
-        peer.say(encode(RemoteFrame.HELLO, "raw", 1))
-        peer.hear_frame()
-
-
 # -- phases of a program, in each of which it dies or hangs
 
 

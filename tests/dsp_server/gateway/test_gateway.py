@@ -34,7 +34,6 @@ from hbrt.protocol.remote import (
     RELAY_SAYS,
     TASK_END,
     TASK_REQUEST,
-    VERSION,
     WINDOW_BYTES,
     RemoteFrame,
     decode,
@@ -117,25 +116,6 @@ def task(number: int, phy: int = 0, size: int = 0) -> bytes:
     return TASK_REQUEST.pack(number, 1, 0, HB_DSP_RPC_CMD_PING, 0, 0, 7, 9, phy, size, 0, 0)
 
 
-NONSENSE = {
-    "no msgpack": b"\xc1\xc1",
-    "nothing": b"",
-    "another version": encode(RemoteFrame.BYE).replace(bytes([VERSION]), b"\x07", 1),
-    "a relay's word": encode(RemoteFrame.GONE, 0, ""),
-    "a wrong field": encode(RemoteFrame.PULL, 1, 2, "3"),
-}
-
-
-@pytest.mark.parametrize("frame", NONSENSE.values(), ids=NONSENSE.keys())
-@pytest.mark.parametrize("is_known", [False, True])
-def test_nonsense_is_refused(talker: Talker, frame: bytes, is_known: bool) -> None:  # noqa: FBT001
-    if is_known:
-        assert talker.hello().kind == RemoteFrame.WELCOME
-    talker.socket.send(frame)
-    kind, (status, _) = talker.hear()
-    assert (kind, status) == (RemoteFrame.GONE if is_known else RemoteFrame.REFUSED, Status.HB_DSP_INVALID_ARGUMENT)
-
-
 @pytest.mark.parametrize(
     "frames",
     [
@@ -194,16 +174,6 @@ def test_a_block_of_another_program_is_out_of_reach(dsp_board: Board, talker: Ta
     block.free()
 
 
-def test_a_block_that_was_freed_is_out_of_reach(talker: Talker) -> None:
-    assert talker.hello().kind == RemoteFrame.WELCOME
-    phy_addr = talker.ask("alloc", size=100, cached=0).data
-    talker.say(RemoteFrame.PUSH, 1, phy_addr, PAGE_BYTES, b"\x01" + bytes(511), b"x")
-    assert talker.hear() == (RemoteFrame.TAKEN, [1])
-    assert talker.ask("free", phy=phy_addr).status == 0
-    talker.say(RemoteFrame.PUSH, 2, phy_addr, PAGE_BYTES, b"\x01" + bytes(511), b"x")
-    assert talker.hear().kind == RemoteFrame.GONE
-
-
 @pytest.mark.parametrize("verb", ["stop", "slots", "verify_lease", "restart", "recovery", "start_core"])
 def test_what_concerns_the_board_itself_is_refused(talker: Talker, verb: str) -> None:
     args: dict[str, dict[str, object]] = {
@@ -216,12 +186,6 @@ def test_what_concerns_the_board_itself_is_refused(talker: Talker, verb: str) ->
     assert talker.ask("ops").status == 0
 
 
-def test_who_has_not_said_hello_is_not_served(talker: Talker) -> None:
-    talker.say(RemoteFrame.SUBMIT, task(1))
-    assert talker.hear().kind == RemoteFrame.REFUSED
-    assert talker.hello().kind == RemoteFrame.WELCOME
-
-
 def test_a_message_of_two_frames_and_one_that_is_too_large_end_the_connection(relay: RemoteRelay) -> None:
     for frames in ([b"a", b"b"], [bytes(MAX_FRAME_BYTES + 1)]):
         talker = Talker(relay.address)
@@ -229,12 +193,6 @@ def test_a_message_of_two_frames_and_one_that_is_too_large_end_the_connection(re
         talker.socket.send_multipart(frames)
         assert talker.is_cut_off()
         talker.close()
-
-
-def test_a_name_is_no_command_for_a_terminal(dsp_board: Board, talker: Talker) -> None:
-    talker.say(RemoteFrame.HELLO, "\x1b[2Jclear\n", 1)
-    assert talker.hear().kind == RemoteFrame.WELCOME
-    assert any(client["name"].endswith(r"\x1b[2Jclear\n:1") for client in dsp_board.status()["clients"])
 
 
 def test_who_shows_no_key_is_not_heard(dsp_board: Board, tmp_path: Path) -> None:

@@ -136,26 +136,6 @@ STRUCTS: dict[str, struct.Struct] = {
 }
 
 
-def _widths(packed: struct.Struct) -> list[tuple[int, bool]]:
-    """Bits and signedness of each field of a struct of integers."""
-    codes = {"B": (8, False), "H": (16, False), "I": (32, False), "i": (32, True), "Q": (64, False), "q": (64, True)}
-    return [codes[code] for code in packed.format.lstrip("<").replace(" ", "").replace("8s", "")]
-
-
-@each("name", STRUCTS)
-def test_large_value_comes_through_every_field_whole_and_alone(name: str) -> None:
-    packed = STRUCTS[name]
-    widths = _widths(packed)
-    prefix: tuple[bytes, ...] = (b"\xa5" * 8,) if "8s" in packed.format else ()
-    for index, (bits, signed) in enumerate(widths):
-        value = LARGE >> 64 - bits
-        if signed:
-            value -= 1 << bits
-        fields = [*prefix, *(value if at == index else 0 for at in range(len(widths)))]
-        assert list(packed.unpack(packed.pack(*fields))) == fields
-        assert sum(packed.pack(*fields)[8 * len(prefix) :]) == sum(value.to_bytes(bits // 8, "little", signed=signed))
-
-
 def test_structs_have_the_documented_sizes() -> None:
     """docs/mailbox.md has these for readers in other languages; standard sizes, no padding but what is written."""
     assert {name: packed.size for name, packed in STRUCTS.items()} == {

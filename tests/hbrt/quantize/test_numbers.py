@@ -131,15 +131,6 @@ def test_a_shift_is_exact_both_ways(dtype: np.dtype[Any], shift: int) -> None:
 
 
 @given(
-    values=hnp.arrays(np.float32, st.integers(1, 40), elements=st.floats(-(2.0**100), 2.0**100, width=32)),
-    shift=st.integers(0, 126),
-)
-def test_dividing_by_the_scale_of_a_shift_is_multiplying_by_its_power(values: NDArray[np.float32], shift: int) -> None:
-    with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(values / np.ldexp(np.float32(1), -shift), values * np.float32(2.0**shift))
-
-
-@given(
     channels=st.integers(1, 7),
     inner=st.integers(1, 9),
     start=st.integers(0, 100),

@@ -97,15 +97,6 @@ def test_nv12_in_two_blocks_with_a_stride_of_the_callers(load: Load) -> None:
     np.testing.assert_array_equal(net.read(), before)
 
 
-def test_rows_without_padding(load: Load) -> None:
-    net = load(described(identity(1, 3, 6, 20), NV12))
-    net.inputs[0].properties.alignedShape = net.inputs[0].properties.validShape
-    bgr = picture(6, 20)
-    write(net.inputs[0].sysMem[0], encode(bgr, T.HB_DNN_IMG_TYPE_NV12)[0])
-    assert net.run() == 0, hb.last_error()
-    assert close_to(net.read(), bgr)
-
-
 def test_a_crop_by_its_address(load: Load) -> None:
     net = load(described(identity(1, 3, 6, 20), NV12))
     tensor, bgr = net.inputs[0], picture(20, 64)
@@ -150,21 +141,6 @@ def test_a_batch_of_pictures(load: Load, *, is_apart: bool) -> None:
     assert net.run() == 0, hb.last_error()
     found = net.read()
     assert all(close_to(found[at : at + 1], bgr) for at, bgr in enumerate(pictures))
-
-
-def test_gray_and_colors(load: Load) -> None:
-    gray = load(described(identity(1, 1, 3, 5), "{input_type_rt: gray, scale_value: 2}"))
-    assert gray.inputs[0].properties.alignedShape.dimensionSize[:4] == [1, 1, 3, 16]
-    luma = np.arange(48, dtype=np.uint8).reshape(3, 16)
-    write(gray.inputs[0].sysMem[0], luma)
-    assert gray.run() == 0, hb.last_error()
-    np.testing.assert_array_equal(gray.read()[0, 0], luma[:, :5] * np.float32(2))
-    color = load(described(identity(1, 3, 3, 5), "{input_type_rt: rgb, input_type_train: bgr, input_layout_rt: NHWC}"))
-    assert color.inputs[0].properties.tensorLayout == NHWC
-    pixels = np.arange(45, dtype=np.uint8).reshape(1, 3, 5, 3)
-    color.fill(pixels)
-    assert color.run() == 0, hb.last_error()
-    np.testing.assert_array_equal(color.read()[0], pixels[0, :, :, ::-1].transpose(2, 0, 1))
 
 
 @pytest.fixture

@@ -95,14 +95,6 @@ def test_nv12_is_bt601(train_type: str, *, video_range: bool) -> None:
     assert found.dtype == np.float32
 
 
-def test_full_and_video_range_differ() -> None:
-    white = [np.full((2, 2), 235, np.uint8), np.full((1, 2), 128, np.uint8)]
-    full = graph_input(spec_for(NV12, "rgb", (2, 2)), [white], NV12)
-    video = graph_input(spec_for(NV12, "rgb", (2, 2), video_range=True), [white], NV12)
-    assert set(full.flat) == {235.0}
-    assert set(video.flat) == {255.0}
-
-
 def test_video_range_clips_what_lies_outside() -> None:
     spec = spec_for(NV12, "rgb", video_range=True)
     luma, pairs = random_bytes(6, 20), random_bytes(3, 20)

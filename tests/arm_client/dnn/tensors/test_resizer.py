@@ -156,13 +156,6 @@ def test_bilinear_is_exact_but_for_one_rounding(rows: int, columns: int, height:
     np.testing.assert_array_equal(bilinear(pixels[:, :, None], height, width)[:, :, 0], exact(pixels, height, width))
 
 
-def test_corners_fall_on_corners() -> None:
-    pixels = np.arange(60, dtype=np.uint8).reshape(6, 10)
-    found = bilinear(pixels[:, :, None], 4, 7)[:, :, 0]
-    corners = np.ix_([0, -1], [0, -1])
-    np.testing.assert_array_equal(found[corners], pixels[corners])
-
-
 def random_nv12(rows: int, columns: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     rng = np.random.default_rng(rows * columns)
     return rng.integers(0, 256, (rows, columns), np.uint8), rng.integers(0, 256, (rows // 2, columns), np.uint8)

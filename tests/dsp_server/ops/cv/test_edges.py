@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 SIZES = [(37, 53), (96, 80), (1, 41), (29, 1), (1, 1), (2, 3)]
 every_size = each("size", SIZES)
-SMOOTHING = {1: [1], 3: [1, 2, 1], 5: [1, 4, 6, 4, 1], 7: [1, 6, 15, 20, 15, 6, 1]}
 
 
 def sobel_kernel(dx: int, dy: int, side: int) -> NDArray[np.float64]:

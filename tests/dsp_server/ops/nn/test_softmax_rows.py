@@ -97,10 +97,6 @@ def test_no_elements(ddr: FakeDdr, size: int, rows: int) -> None:
     assert hb_dsp_softmax_rows(block, memoryview(b""), ddr.tile_manager) == 0
 
 
-def test_the_structure_as_a_c_program_packs_it() -> None:
-    assert bytes(hbDSPSoftmaxRowsParam(12, 7, 1 << 40)) == struct.pack("<iiQ", 12, 7, 1 << 40)
-
-
 @each(
     "size, rows, offset, room, said",
     [
