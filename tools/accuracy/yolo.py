@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Final
 
-from hbrt.accelerators.layer import Net, Tensor
+from hbrt.accelerators.layer import Tensor
+from tools.accuracy.net import Net
 
 COCO: Final = 80
 """Classes of the published detectors."""

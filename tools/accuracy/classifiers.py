@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hbrt.accelerators.layer import Net, Tensor
+from hbrt.accelerators.layer import Tensor
+from tools.accuracy.net import Net
 
 
 def _end(net: Net, x: Tensor, classes: int = 1000) -> Net:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from hbrt.accelerators.layer import Net, Tensor
+from hbrt.accelerators.layer import Tensor
+from tools.accuracy.net import Net
 
 _DEPTH: Final = 12
 _JOINT: Final = 512
