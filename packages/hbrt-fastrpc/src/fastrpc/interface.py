@@ -121,7 +121,7 @@ class _Sent:
     def _sequence(self, param: marshal.Param, given: Any, *, is_in: bool, is_out: bool) -> None:
         array = _array(param, given, is_out=is_out)
         span = _span(array)
-        self.values.append(array.size)
+        self.values += [array.size] * (is_in + is_out)
         if is_in:
             self.inputs.append(span)
         if is_out:
@@ -136,7 +136,7 @@ class _Sent:
             value, read = self._part(param, given)
             self.values.append(value)
             if param.is_out:
-                self.results.append(_Parts(marshal.shares(param)[1] is not None, read))
+                self.results.append(_Parts(bool(marshal.shares(param)[1]), read))
             return
         length, text = _string(param, given)
         self.values.append(length)

@@ -44,12 +44,27 @@ def test_layouts_are_those_of_c() -> None:
     made = parse(text)
     (one,) = made.interfaces
     method = one.operations[0].method
-    assert method.input.offsets == [0, 8, 16, 24, 40]
-    assert method.input.size_bytes == 44
+    assert method.input.offsets == [0, 8, 16, 24, 40, 44]  # an inrout sequence has two lengths
+    assert method.input.size_bytes == 48
     assert method.output.size_bytes == 2
     assert method.word == 0x0002_0200
     assert ctypes.sizeof(method.params[3].kind) == 16
     assert dict(made.types[1].values) == {"A": 0, "B": 7, "C": 8}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sizes"),  # as in the public stub of ModalAI's io_rpc
+    [
+        ("in long a, in octet b, in octet c", (8, 0)),
+        ("in long a, in octet b, rout short c", (8, 2)),
+        ("in octet a, rout octet b, rout long long c, rout octet d", (1, 24)),
+        ("in long a, inrout sequence<octet> b", (12, 0)),
+    ],
+)
+def test_a_block_ends_like_a_structure(parameters: str, sizes: tuple[int, int]) -> None:
+    (one,) = parse(f"interface i {{ long m({parameters}); }};").interfaces
+    method = one.operations[0].method
+    assert (method.input.size_bytes, method.output.size_bytes) == sizes
 
 
 def test_methods_from_31_on_and_several_interfaces() -> None:

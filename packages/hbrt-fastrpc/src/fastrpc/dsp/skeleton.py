@@ -438,6 +438,8 @@ def _unpack(method: marshal.Method, word: int, arguments: Arguments) -> tuple[li
         else:
             length, came, back = next(values), next(inputs) if is_in else None, next(outputs) if is_out else None
             if form == marshal.SEQUENCE:
+                if is_in and is_out:
+                    next(values)  # the same length, for the output
                 made.append(elements(one, length, came, back))
             else:
                 made += _text(one, length, came, back, filled.texts)

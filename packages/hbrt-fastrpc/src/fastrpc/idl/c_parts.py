@@ -189,7 +189,8 @@ class _Walk:
             self.say(f"if ({length} < 0 || ({length} && !{data})) {_bad()}")
             self.say(f"_ins += {int(is_in)}, _outs += {int(is_out)};")
         elif self.phase == PACK:
-            self.say(f"{{ const uint32_t _v = (uint32_t){length}; memcpy({came}, &_v, sizeof _v); }}")
+            for place in [came, f"{came} + 4"][: is_in + is_out]:
+                self.say(f"{{ const uint32_t _v = (uint32_t){length}; memcpy({place}, &_v, sizeof _v); }}")
             for is_there, at in ((is_in, "_at_in"), (is_out, "_at_out")):
                 if is_there:
                     self.say(f"_put(&{at}, {data}, (size_t){length} * {size});")
@@ -227,7 +228,7 @@ def _places(operation: Operation) -> list[tuple[int, int]]:
     method = operation.method
     came, back = iter(method.input.offsets[int(method.is_long) :]), iter(method.output.offsets)
     each = [shares(one) for one in method.params]
-    return [(next(came) if one else -1, next(back) if other else -1) for one, other in each]
+    return [(([next(came) for _ in one] or [-1])[0], ([next(back) for _ in other] or [-1])[0]) for one, other in each]
 
 
 def _walk(phase: str, operation: Operation, *, is_stub: bool) -> list[str]:

@@ -10,6 +10,7 @@ from fastrpc.idl.c_types import c_of, declarations, element_of, header_of, is_po
 from fastrpc.idl.model import Array, Constant, File, Handle, Interface, Operation, Parameter, String, Struct
 from fastrpc.idl.names import NOTE, identifier
 from fastrpc.wire import uri
+from fastrpc.wire.marshal import shares
 from fastrpc.wire.scalars import LONG_METHOD
 
 _WORD_OF: Final = 0x1FFF_FFFF  # without the attribute
@@ -208,8 +209,7 @@ def _simple_stub(operation: Operation) -> tuple[list[str], list[str]]:
     if method.is_long:
         lines.append(f"  {{ const uint32_t _v = {method.number}; memcpy(_in + {next(offsets)}, &_v, sizeof _v); }}")
     for at, one in enumerate(operation.parameters):
-        if not isinstance(one.type, Handle) and (one.is_buffer or one.is_in):
-            lines.append(f"  {_packed(one, at, next(offsets))}")
+        lines += [f"  {_packed(one, at, next(offsets))}" for _ in shares(method.params[at])[0]]
     each = list(enumerate(operation.parameters))
     buffers = [("_in", "sizeof _in")] if method.input.size_bytes else []
     buffers += [_buffer(one, at) for at, one in each if one.is_buffer and one.is_in]
@@ -401,7 +401,8 @@ def _skeleton_of(interface: Interface, operation: Operation) -> list[str]:
             came = at_in if one.is_in else -1
             back = at_out if one.is_out else -1
             at_in, at_out = at_in + int(one.is_in), at_out + int(one.is_out)
-            given, lines_of = _buffer_argument(one, at, next(offsets), came, back)
+            lengths = [next(offsets) for _ in shares(method.params[at])[0]]
+            given, lines_of = _buffer_argument(one, at, lengths[0], came, back)
         arguments.append(given)
         lines += lines_of
     lines += _called(operation, called, arguments)

@@ -1,7 +1,8 @@
 """Methods of an interface: the blocks of their scalars, and which arguments are passed as buffers. Pure.
 
 The first input buffer has the scalars of ``in`` and ``inrout`` and all lengths, in the order of the declaration, each
-at its natural alignment; then come the buffers of ``in`` and ``inrout``. The first output buffer has the scalars of
+at its natural alignment; then come the buffers of ``in`` and ``inrout``. An ``inrout`` sequence has its length twice:
+for the input and for the output. The first output buffer has the scalars of
 ``rout`` and ``inrout``; then come the buffers of ``rout`` and ``inrout``. A block without a scalar is left out.
 
 A parameter of the form PARTS is a sequence of sequences or texts, or a structure that contains one at any depth. Its
@@ -113,7 +114,7 @@ class Param(NamedTuple):
 
 
 class Block:
-    """The layout of a block of values: each at its natural alignment, without trailing padding.
+    """The layout of a block of values, like that of a structure: padded to a multiple of the largest alignment.
 
     Args:
         kinds: Types of ctypes.
@@ -128,8 +129,9 @@ class Block:
             form += "x" * gap + _code(kind)
             self.offsets.append(at + gap)
             at += gap + ctypes.sizeof(kind)
-        self._struct = struct.Struct(form)
-        self.size_bytes = at
+        padding = -at % max(map(ctypes.alignment, self.kinds), default=1)
+        self._struct = struct.Struct(form + "x" * padding)
+        self.size_bytes = at + padding
         self._structures = [(at, kind) for at, kind in enumerate(self.kinds) if kind not in _CODES]
 
     def pack(self, values: list[Any]) -> bytes:
@@ -204,8 +206,8 @@ class Method:
         self.has_parts = any(one.form == PARTS for one in params)
         both = [shares(one) for one in params]
         kinds: list[type[Any]] = [ctypes.c_uint32] if self.is_long else []
-        self.input = Block(kinds + [came for came, _ in both if came is not None])
-        self.output = Block(back for _, back in both if back is not None)
+        self.input = Block(kinds + [each for came, _ in both for each in came])
+        self.output = Block(each for _, back in both for each in back)
         inputs = bool(self.input.size_bytes) + sum(one.form in {SEQUENCE, STRING} and one.is_in for one in params)
         outputs = bool(self.output.size_bytes) + sum(one.form in {SEQUENCE, STRING} and one.is_out for one in params)
         self.inputs = inputs
@@ -230,11 +232,14 @@ class Method:
         return make(self.number, inputs, outputs, *self.handles)
 
 
-def shares(one: Param) -> tuple[type[Any] | None, type[Any] | None]:
-    """A parameter's share of the two blocks."""
+def shares(one: Param) -> tuple[list[type[Any]], list[type[Any]]]:
+    """The types of a parameter's values and lengths in the two blocks."""
     if one.form == HANDLE:
-        return None, None
-    return parts(SequenceOf(one.kind) if one.form in {SEQUENCE, STRING} else one.kind, one.mode)
+        return [], []
+    if one.form in {SEQUENCE, STRING}:
+        return [ctypes.c_uint32] * (one.is_in + one.is_out), []
+    came, back = parts(one.kind, one.mode)
+    return [] if came is None else [came], [] if back is None else [back]
 
 
 def dtype_of(kind: type[Any]) -> np.dtype[Any]:
