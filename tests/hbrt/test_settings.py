@@ -83,18 +83,6 @@ BAD = (
 
 
 @pytest.mark.parametrize(("name", "raw", "text"), BAD)
-def test_bad_value_is_named_with_what_is_allowed(
-    name: str, raw: str, text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(name, raw)
-    kind = next(setting.kind for setting in TABLE if setting.name == name).partition(":")[0]
-    reader = READERS[kind]
-    with pytest.raises(BadSettingError) as caught:
-        reader(name)
-    assert str(caught.value).startswith(text)
-
-
-@pytest.mark.parametrize(("name", "raw", "text"), BAD)
 def test_settings_are_looked_at_before_anybody_reads_them(
     name: str, raw: str, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

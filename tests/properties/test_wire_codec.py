@@ -6,6 +6,7 @@ import contextlib
 from typing import Any
 
 import msgpack
+import pytest
 from hypothesis import given, strategies as st
 
 from hbrt.protocol import control
@@ -33,14 +34,22 @@ def requests(draw: st.DrawFn) -> ControlRequest:
 
 
 @given(requests())
-def test_every_request_of_the_schema_comes_back(request: ControlRequest) -> None:
-    assert control.decode_request(control.encode_request(request)) == request
+def test_every_request_of_the_schema_comes_back_and_a_part_of_it_is_none(request: ControlRequest) -> None:
+    raw = control.encode_request(request)
+    assert control.decode_request(raw) == request
+    for part in (*(raw[:size] for size in range(len(raw))), raw + b"\0"):
+        with pytest.raises(MalformedMessageError):
+            control.decode_request(part)
 
 
 @given(st.integers(0, U64), st.integers(-(1 << 31), (1 << 31) - 1), TEXT, DATA)
-def test_every_reply_comes_back(number: int, status: int, text: str, data: object) -> None:
+def test_every_reply_comes_back_and_a_part_of_it_is_none(number: int, status: int, text: str, data: object) -> None:
     reply = ControlReply(number, status, text, data)
-    assert control.decode_reply(control.encode_reply(reply)) == reply
+    raw = control.encode_reply(reply)
+    assert control.decode_reply(raw) == reply
+    for part in (*(raw[:size] for size in range(len(raw))), raw + b"\0"):
+        with pytest.raises(MalformedMessageError):
+            control.decode_reply(part)
 
 
 @given(st.binary(max_size=300))

@@ -203,10 +203,6 @@ def test_hbrt_run_cv(shell: Shell, tmp_path: Path) -> None:
     assert whole.shape == (222, 1010, 3)  # one row of four: the picture and three results
 
 
-def test_hbrt_run_cv_help_lists_the_ops(shell: Shell) -> None:
-    assert [row["sample"] for row in shell.json("run", "cv", "help")] == sorted(COMMANDS)
-
-
 def test_a_picture_is_for_samples_that_take_one(shell: Shell, tmp_path: Path) -> None:
     answer = shell.hbrt("run", "nn", "softmax", "--input", odd_picture(tmp_path))
     assert answer.returncode == 2

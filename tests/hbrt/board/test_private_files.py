@@ -78,12 +78,6 @@ def test_a_file(tmp_path: Path, value: int) -> None:
     assert mode_of(path) == 0o644
 
 
-def test_a_link_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tmp_path / "file")
-    with pytest.raises(OSError, match="it is a symbolic link"):
-        open_file(tmp_path / "link", os.O_WRONLY | os.O_CREAT)
-
-
 def _other(kind: str, path: Path) -> None:
     match kind:
         case "a FIFO":

@@ -10,45 +10,6 @@ import pytest
 from hbrt.protocol import control
 from hbrt.protocol.control import ControlReply, ControlRequest, Int, MalformedMessageError, Text
 
-REQUESTS = (
-    ControlRequest(1, "status"),
-    ControlRequest((1 << 64) - 1, "ops"),
-    ControlRequest(2, "alloc", {"size": (1 << 32) - 1, "cached": 1}),
-    ControlRequest(3, "free", {"phy": 0xFEDC_BA98_7654_3210}),
-    ControlRequest(4, "register", {"phy": (1 << 64) - 1, "size": 1}),
-    ControlRequest(5, "slots", {"count": 1024}),
-    ControlRequest(6, "restart"),
-    ControlRequest(7, "restart", {"core": -1}),
-    ControlRequest(8, "restart", {"core": 1, "image": "/home/\u00e9.py", "load_ms": 5}),
-    ControlRequest(9, "mem", {"most": 0}),
-)
-REPLIES = (
-    ControlReply(1, 0),
-    ControlReply((1 << 64) - 1, -6000273, "The daemon is gone.", None),
-    ControlReply(2, 0, "", {"cores": [{"pid": 1, "last_crash": ""}], "base": 0x8000_0000_0000}),
-    ControlReply(3, 0, "", [1, -2, "x", None, True, 1.5, b"\0"]),
-)
-
-
-@pytest.mark.parametrize("request_", REQUESTS, ids=lambda r: f"{r.id} {r.verb}")
-def test_request_that_is_cut_anywhere_or_too_long_is_none(request_: ControlRequest) -> None:
-    raw = control.encode_request(request_)
-    for size in range(len(raw)):
-        with pytest.raises(MalformedMessageError):
-            control.decode_request(raw[:size])
-    with pytest.raises(MalformedMessageError, match="The frame is not msgpack"):
-        control.decode_request(raw + b"\xc0")
-
-
-@pytest.mark.parametrize("reply", REPLIES, ids=lambda r: str(r.id))
-def test_reply_that_is_cut_anywhere_or_too_long_is_none(reply: ControlReply) -> None:
-    raw = control.encode_reply(reply)
-    for size in range(len(raw)):
-        with pytest.raises(MalformedMessageError):
-            control.decode_reply(raw[:size])
-    with pytest.raises(MalformedMessageError):
-        control.decode_reply(raw + b"\0")
-
 
 def _body(**changes: Any) -> dict[str, Any]:
     body = {"v": control.VERSION, "id": 1, "verb": "free", "args": {"phy": 0x8000_0000}}

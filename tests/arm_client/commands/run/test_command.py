@@ -141,13 +141,6 @@ def test_tasks_go_by_the_relay_unless_the_user_says_otherwise(shell: Shell) -> N
     assert "attached" not in shell.good("stop")  # a board's relay is no program that loses its board
 
 
-def test_a_relay_that_the_user_started_is_no_program_that_loses_its_board(shell: Shell) -> None:
-    shell.good("start", "--cores", "1")
-    shell.good("relay", "--detach")
-    assert [client["name"] for client in shell.status()["clients"]] == ["dsp_relay_server"]
-    assert "attached" not in shell.good("stop")
-
-
 def test_help_lists_the_samples_with_what_they_are(shell: Shell) -> None:
     listed = shell.good("run", "nn", "help")
     for name, file in samples_of("nn").items():

@@ -126,10 +126,3 @@ def test_a_model_is_for_samples_that_take_one(shell: Shell, small: Path) -> None
         answer = shell.hbrt("run", *arguments)
         assert (answer.returncode, answer.stdout) == (2, "")
         assert refusal in answer.stderr
-
-
-def test_help_lists_the_model_samples(shell: Shell) -> None:
-    listed = shell.good("run", "dnn", "help")
-    assert "digits" in listed
-    assert "MobileNetV1 on an NV12 picture" in listed
-    assert "custom_layer" in listed

@@ -204,11 +204,6 @@ def test_a_call_that_is_refused_is_an_error(
     assert said.startswith(shown)
 
 
-def test_registering_what_is_no_layer_is_an_error(capfd: pytest.CaptureFixture[str]) -> None:
-    assert hb.hbDNNUnregisterLayerCreator("Softmax") == hb.HB_DNN_API_USE_ERROR
-    assert capfd.readouterr().err.startswith(f"[DNN] ERROR: {hb.last_error()} [HB_DNN_API_USE_ERROR] at {__file__}:")
-
-
 def test_what_is_raised_is_not_logged_too(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(HbrtError, match=r"Cannot read the model file none.onnx"):
         easy.load("none.onnx")
@@ -274,8 +269,3 @@ def test_a_program_runs_its_model_with_plugins_and_writes_its_times(tmp_path: Pa
         ("segment_0", "BPU", "3"),
         ("y", "CPU", "3"),
     ]
-
-
-def test_the_levels_of_the_log_have_the_manuals_names() -> None:
-    assert (hb.HB_DNN_LOG_NONE, hb.HB_DNN_LOG_WARNING, hb.HB_DNN_LOG_ERROR, hb.HB_DNN_LOG_FATAL) == (0, 3, 4, 5)
-    assert [Level.WARNING, Level.ERROR, Level.FATAL] == [3, 4, 5]

@@ -153,21 +153,6 @@ def test_images(
     assert spec.graph_shape == (1, channels, *sides)
 
 
-@each(
-    "tensor_type, shape, says",
-    [
-        (T.HB_DNN_IMG_TYPE_NV12, [1, 3, 5, 8], "both must be even"),
-        (T.HB_DNN_IMG_TYPE_NV12, [1, 1, 4, 8], "1 channels"),
-        (T.HB_DNN_IMG_TYPE_Y, [1, 3, 4, 8], "3 channels"),
-        (T.HB_DNN_IMG_TYPE_RGB, ["n", 3, 4, 8], "input_shape"),
-        (T.HB_DNN_IMG_TYPE_RGB, [3, 4, 8], "four known sizes"),
-    ],
-)
-def test_images_that_cannot_be(tensor_type: hbDNNDataType, shape: list[int | str], says: str) -> None:
-    with pytest.raises(ModelError, match=says):
-        image_spec(value(TensorProto.FLOAT, shape), tensor_type, NHWC, IMAGE)
-
-
 def test_the_c_structure_keeps_its_arrays_also_in_a_copy() -> None:
     rule = Quantization(
         QuantizationKind.SCALE, np.array([0.5, 0.25, 2], np.float32), np.array([200, -128, 3], np.int32), axis=1

@@ -185,14 +185,6 @@ def test_scalars_have_no_dimensions(load: Load) -> None:
     assert net.read() == 42
 
 
-def test_large_outputs_are_written_where_they_are_wanted(load: Load) -> None:
-    net = load(double((64, 1024)))
-    values = np.random.default_rng(1).random((64, 1024), np.float32)
-    net.fill(values)
-    assert net.run() == 0
-    assert np.array_equal(net.read(), values * 2)
-
-
 def test_the_device_sees_what_was_cleaned_and_the_cpu_what_it_invalidated(
     dsp_board_factory: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -246,11 +246,6 @@ def test_nv12_in_two_blocks() -> None:
     ]
 
 
-def test_rows_without_padding_when_aligned_is_valid() -> None:
-    (picture,) = place(NV12, (1, 3, 4, 18), (1, 3, 4, 18))
-    assert [tuple(plane) for plane in picture.planes] == [(BASE, 4, 18, 18), (BASE + 72, 2, 18, 18)]
-
-
 def test_a_crop_of_a_larger_picture_needs_no_bytes_behind_its_last_row() -> None:
     stride, need = 64, 64 * 3 + 32
     blocks = ((BASE + 16, need), (BASE + ROOM + 16, 64 + 32))
@@ -295,21 +290,6 @@ def test_rules(
     with pytest.raises(ModelError, match=says) as error:
         place(tensor_type, valid, aligned, blocks)
     assert error.value.status == Status.HB_DNN_INVALID_ARGUMENT
-
-
-@each("tensor_type, index", [(NV12, 0), (SEPARATE, 0), (SEPARATE, 1), (Y, 0)])
-def test_a_block_that_is_a_byte_too_small(tensor_type: hbDNNDataType, index: int) -> None:
-    channels = 1 if tensor_type == Y else 3
-    valid = aligned = (2, channels, 4, 16)
-    need = {(NV12, 0): 192, (SEPARATE, 0): 128, (SEPARATE, 1): 64, (Y, 0): 128}[tensor_type, index]
-    for missing in (0, 1):
-        blocks = [(BASE, ROOM), (BASE + ROOM, ROOM)]
-        blocks[index] = (blocks[index][0], need - missing)
-        if missing:
-            with pytest.raises(ModelError, match=rf"sysMem\[{index}\].memSize {need - 1}"):
-                place(tensor_type, valid, aligned, tuple(blocks))
-        else:
-            assert len(place(tensor_type, valid, aligned, tuple(blocks))) == 2
 
 
 def test_only_nv12_may_be_given_in_its_other_form() -> None:

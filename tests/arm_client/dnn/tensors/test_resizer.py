@@ -62,10 +62,6 @@ def test_counts_that_do_not_fit(resizers: int, rois: int, says: str) -> None:
     assert error.value.status == Status.HB_DNN_INVALID_ARGUMENT
 
 
-def test_the_largest_batch() -> None:
-    assert data_batch(3, 765) == 255
-
-
 @each("target, largest", [(128, 508), (224, 892), (256, 1020), (2, 4)])
 def test_largest_regions_as_the_reference_has_them(target: int, largest: int) -> None:
     assert largest_source(target) == largest
@@ -175,9 +171,3 @@ def test_chroma_of_odd_corners_and_of_the_smallest_result() -> None:
     np.testing.assert_array_equal(found[1], pairs[0:1, 2:4])  # the first of the pairs that the pixels touch
     wide = resize((luma, pairs), Region(3, 1, 4, 2), (2, 4))
     np.testing.assert_array_equal(wide[1], pairs[0:1, 2:6])
-
-
-def test_gray_has_one_plane() -> None:
-    luma, _ = random_nv12(8, 16)
-    (found,) = resize((luma,), Region(0, 0, 15, 7), (4, 8))
-    np.testing.assert_array_equal(found, exact(luma, 4, 8))

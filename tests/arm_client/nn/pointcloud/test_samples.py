@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import filecmp
 import runpy
 from pathlib import Path
 from types import SimpleNamespace
@@ -53,17 +52,6 @@ def test_a_result_is_right_and_written(
     assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     out, err = capsys.readouterr()
     assert (out.count("\n"), err) == (1, "")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_two_runs_write_files_that_compare_equal(dsp_board: Board, tmp_path: Path, name: str) -> None:
-    file = points_file(tmp_path, name)
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
-        sample(name)["main"](str(file), str(tmp_path / folder))
-    assert filecmp.cmpfiles(
-        tmp_path / "one", tmp_path / "two", [f"{name}_features.npy", f"{name}_coordinates.npy"], shallow=False
-    ) == ([f"{name}_features.npy", f"{name}_coordinates.npy"], [], [])
 
 
 @pytest.mark.parametrize("name", NAMES)
