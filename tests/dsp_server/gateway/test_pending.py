@@ -134,15 +134,3 @@ def test_of_more_than_may_be_silent_the_oldest_is_ended(narrow: RemoteRelay) -> 
             peer.say(encode(RemoteFrame.HELLO, "late", 1))
             assert peer.hear().kind == RemoteFrame.WELCOME
         board.ping()
-
-
-def test_many_who_come_and_go_take_nobody_along(narrow: RemoteRelay) -> None:
-    """Numbers of descriptors are used again at once."""
-    with connect(narrow.address) as board:
-        for _ in range(5):
-            for peer in [RawPeer(narrow.address) for _ in range(3 * MOST)]:
-                peer.close()
-            with RawPeer(narrow.address) as program:
-                program.say(encode(RemoteFrame.HELLO, "brief", 1))
-                assert program.hear().kind == RemoteFrame.WELCOME
-                board.ping()

@@ -100,6 +100,7 @@ def test_the_flag_gives_the_outputs_of_the_frame_before(contexts: Callable[..., 
         found.append((int(output(context, told)), extend.frame_id, told.frame_id))
         op.goes_on.set()
     assert found == [(12, 1, 1), (12, 2, 1), (24, 3, 2), (36, 4, 3)]
+    assert rk.rknn_destroy(context) == 0  # waits for the last run, which calls into `op`
 
 
 def test_a_run_without_copies_is_waited_for(contexts: Callable[..., Any]) -> None:  # noqa: F811
