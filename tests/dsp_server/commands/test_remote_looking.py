@@ -178,9 +178,3 @@ def test_what_changes_a_board_is_for_its_own_machine(kept: Far) -> None:
         answer = kept.shell.hbrt(verb)
         assert (answer.returncode, answer.stdout) == (2, "")
         assert f"The board at {kept.address} is on another machine" in answer.stderr
-
-
-def test_many_look_at_once(kept: Far) -> None:
-    asking = [kept.shell.start("-m", "hbrt", "status", "--json") for _ in range(5)]
-    answers = [process.communicate(timeout=PATIENCE_S)[0] for process in asking]
-    assert {json.loads(answer)["state"] for answer in answers} == {"running"}

@@ -264,15 +264,6 @@ def test_a_limit_of_memory_is_named(shell: Shell, limit_kib: int, sentence: str)
     assert "Traceback" not in answer.stderr
 
 
-@pytest.mark.parametrize("value", ["soon", "-1"])
-def test_a_setting_that_the_daemon_of_a_private_board_reads_is_named(shell: Shell, value: str) -> None:
-    shell.environment["HBRT_WATCHDOG_MS"] = value
-    program = "import arm_client as hb; print(hb.hbSysAllocMem(hb.hbSysMem(), 8), hb.last_error())"
-    said = shell.python("-c", program).stdout
-    assert said.startswith("-6000133 Invalid HBRT_WATCHDOG_MS ")
-    assert "Traceback" not in said
-
-
 def test_an_image_that_raises_fails_the_start_with_its_traceback(shell: Shell) -> None:
     image = shell.cwd / "broken.py"
     image.write_text("import math\nmath.no_such_thing\n")
