@@ -14,6 +14,8 @@ from typing import Self
 
 import pytest
 
+from arm_client.client import Board
+from arm_client.session.session import Session
 from hbrt.board.paths import RemoteBoard, board_ref
 from tests.limits import PATIENCE_S, with_limits
 from tests.nursery import Server
@@ -116,6 +118,13 @@ class KeptRelays:
         """End all."""
         for relay in self._kept.values():
             relay.close()
+
+
+def far_board(relay: RemoteRelay) -> Board:
+    """A program with its own connection; ``connect`` would share one."""
+    session = Session(relay.board)
+    session.users = 1
+    return Board(session)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,9 @@
-"""Waiting for what nobody can be told of."""
+"""Waiting for what nobody can be told of, and for the end of a process."""
 
 from __future__ import annotations
 
+import os
+import select
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,3 +20,15 @@ def until(condition: Callable[[], Any], what: str = "what a test waits for") -> 
         assert time.monotonic() < deadline, f"{what} did not come true within {PATIENCE_S} s"
         time.sleep(LOOK_S)
     return value
+
+
+def await_end(pid: int) -> None:
+    """Wait until a process has ended, whoever collects it."""
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        assert select.select([fd], [], [], PATIENCE_S)[0], f"process {pid} still runs"
+    finally:
+        os.close(fd)

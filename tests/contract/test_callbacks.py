@@ -15,6 +15,7 @@ import arm_client as hb
 from arm_client.client import private_board
 from tests.each import each
 from tests.limits import PATIENCE_S
+from tests.threads import in_threads
 
 if TYPE_CHECKING:
     from tests.arm_client.conftest import Chip
@@ -217,11 +218,7 @@ def test_hundreds_from_many_threads(chip: Chip) -> None:
             callback: Callable[..., None] = everything
             assert hb.hbDSPSetTaskDoneCb(task, callback) == 0
 
-    threads = [threading.Thread(target=submit) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda _: submit(), range(8))
     got = [everything.next() for _ in range(400)]
     assert sorted(task or 0 for task, _, _ in got) == sorted(handle or 0 for handle in handles)
     for handle in handles:

@@ -16,6 +16,7 @@ import pytest
 
 import arm_client as hb
 from tests.limits import PATIENCE_S
+from tests.threads import in_threads
 
 if TYPE_CHECKING:
     from tests.arm_client.conftest import Chip
@@ -24,27 +25,6 @@ pytestmark = [
     pytest.mark.dsp_board(image="../arm_client/images/ops.py"),
     pytest.mark.differs("remote", "an op sees what the program writes after CLEAN only"),
 ]
-
-
-def in_threads(count: int, work: object) -> list[object]:
-    """Results of ``work(number)`` in as many threads, which begin together."""
-    barrier = threading.Barrier(count)
-    results: dict[int, object] = {}
-
-    def run(number: int) -> None:
-        barrier.wait()
-        try:
-            results[number] = work(number)  # type: ignore[operator]
-        except BaseException as error:  # noqa: BLE001 - the test compares it with what it expects
-            results[number] = error
-
-    threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE_S)
-        assert not thread.is_alive(), "a thread hangs"
-    return [results[number] for number in range(count)]
 
 
 @pytest.fixture(params=["0", "-1"])
@@ -69,7 +49,7 @@ def test_a_hundred_by_the_c_names(spin: str, chip: Chip) -> None:
             statuses |= hb.hbDSPReleaseTask(task)
         return statuses | hb.hbSysFreeMem(mem)
 
-    assert in_threads(100, work) == [0] * 100
+    assert in_threads(work, range(100)) == [0] * 100
 
 
 def test_a_hundred_by_python_habits(spin: str, chip: Chip) -> None:
@@ -82,7 +62,7 @@ def test_a_hundred_by_python_habits(spin: str, chip: Chip) -> None:
             assert output.tolist() == [number + 1, repeat + 1, 4, 5]
         return [number]
 
-    assert in_threads(100, work) == [[number] for number in range(100)]
+    assert in_threads(work, range(100)) == [[number] for number in range(100)]
 
 
 def test_mixed_waits_and_the_last_one_is_not_left_asleep(spin: str, chip: Chip) -> None:
@@ -107,7 +87,7 @@ def test_mixed_waits_and_the_last_one_is_not_left_asleep(spin: str, chip: Chip) 
             return "timeout"
         return "ping"
 
-    results = in_threads(40, work)
+    results = in_threads(work, range(40))
     assert results[:11] == ["NoneType"] * 10 + ["opened"]
     assert set(results[11:]) <= {"timeout", "ping"}
 
@@ -126,7 +106,7 @@ def test_handles_cross_threads(chip: Chip) -> None:
             statuses += [hb.hbDSPWaitTaskDone(task, 0), hb.hbDSPReleaseTask(task)]
         return statuses
 
-    results = in_threads(8, work)
+    results = in_threads(work, range(8))
     assert results == [[]] * 4 + [[0] * 100] * 4
     assert chip.board.live_tasks() == 0
 
@@ -138,7 +118,7 @@ def test_many_submit_more_than_there_are_slots(chip: Chip) -> None:
         tasks = [chip.rpc(hb.HB_DSP_RPC_CMD_PING) for _ in range(20)]
         return sum(hb.hbDSPWaitTaskDone(task, 0) + hb.hbDSPReleaseTask(task) for task in tasks)
 
-    assert in_threads(32, work) == [0] * 32
+    assert in_threads(work, range(32)) == [0] * 32
 
 
 @pytest.fixture
@@ -169,7 +149,7 @@ def test_finalizers_in_the_middle_of_requests(chip: Chip) -> None:
             chip.board.call(chip.ADD_ONE, bytes([number]), chip.board.empty(1, np.uint8))
         return "done"
 
-    assert in_threads(8, work) == ["done"] * 8
+    assert in_threads(work, range(8)) == ["done"] * 8
     gc.collect()
     chip.until(lambda: chip.board.live_tasks() == 0, "the end of the dropped tasks")
     gc.collect()

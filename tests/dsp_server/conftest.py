@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import select
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -21,7 +20,7 @@ from hbrt.board.launch import DaemonConfig, Launched, launch
 from hbrt.board.paths import BoardPaths, home
 from hbrt.control.ask import ask
 from tests.limits import PATIENCE_S, with_limits
-from tests.waiting import until
+from tests.waiting import await_end, until
 
 LIVES = Path(__file__).parent / "images" / "lives.py"
 NO_LIMITS: Mapping[str, float] = {}
@@ -83,18 +82,7 @@ class Running:
         os.waitpid(self.pid, 0)
 
     until = staticmethod(until)
-
-    @staticmethod
-    def await_end(pid: int) -> None:
-        """Wait until a process has ended, whoever collects it."""
-        try:
-            fd = os.pidfd_open(pid)
-        except ProcessLookupError:
-            return
-        try:
-            assert select.select([fd], [], [], PATIENCE_S)[0], f"process {pid} still runs"
-        finally:
-            os.close(fd)
+    await_end = staticmethod(await_end)
 
     def close(self) -> None:
         for board in self.boards:

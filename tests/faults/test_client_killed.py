@@ -14,8 +14,8 @@ import pytest
 
 from hbrt.mailbox.table import State
 from tests.faults.points import Point
-from tests.faults.world import Nursery, Voice, World, await_end, is_blocked, is_stopped
-from tests.waiting import until
+from tests.faults.world import Nursery, Voice, World, is_blocked, is_stopped
+from tests.waiting import await_end, until
 
 actor = "client"
 PROMISED_S = 1.0

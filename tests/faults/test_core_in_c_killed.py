@@ -19,9 +19,9 @@ from hbrt.mailbox.table import ANSWER_OFFSET, FIRST_END, State
 from tests.faults import ops
 from tests.faults.test_core_killed import check
 from tests.faults.watchpoint import Watchpoint, why_not
-from tests.faults.world import Call, World, await_end
+from tests.faults.world import Call, World
 from tests.shared import build_c
-from tests.waiting import until
+from tests.waiting import await_end, until
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 IMAGE = """

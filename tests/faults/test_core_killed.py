@@ -10,8 +10,8 @@ from hbrt.mailbox.table import FIRST_END
 from hbrt.status import Status
 from tests.faults import ops
 from tests.faults.points import Point
-from tests.faults.world import World, await_end, is_stopped
-from tests.waiting import until
+from tests.faults.world import World, is_stopped
+from tests.waiting import await_end, until
 
 actor = "core"
 

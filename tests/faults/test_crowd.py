@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from hbrt.status import Status
 from tests.faults import ops
-from tests.faults.world import await_end
-from tests.waiting import until
+from tests.waiting import await_end, until
 
 if TYPE_CHECKING:
     from tests.faults.world import Nursery, World

@@ -18,9 +18,9 @@ from hbrt.errors import BoardError
 from hbrt.status import Status
 from tests.faults import ops
 from tests.faults.points import Point
-from tests.faults.world import Nursery, World, await_end
+from tests.faults.world import Nursery, World
 from tests.limits import PATIENCE_S
-from tests.waiting import until
+from tests.waiting import await_end, until
 
 actor = "daemon"
 GONE = {Status.HB_DSP_BOARD_LOST, Status.HB_SYS_BOARD_LOST}

@@ -18,9 +18,9 @@ from hbrt.mailbox.table import State
 from hbrt.status import Status
 from tests.faults import ops
 from tests.faults.points import Point
-from tests.faults.world import REPOSITORY, Call, World, await_end
+from tests.faults.world import REPOSITORY, Call, World
 from tests.nursery import Server
-from tests.waiting import until
+from tests.waiting import await_end, until
 
 actor = "relay"
 

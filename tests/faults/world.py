@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import secrets
-import select
 import shutil
 import signal
 import socket
@@ -42,18 +41,6 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 TRACED = "from tests.faults.victims import daemon; daemon()"  # a daemon that watches its own lines
 DDR_BYTES = 16 << 20
 HARMLESS = {"leak", "claim-lock", "ping-blocks"}  # of a client that is killed, or stopped and killed; of nonsense
-
-
-def await_end(pid: int) -> None:
-    """Wait until a process has ended, whoever collects it."""
-    try:
-        fd = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    try:
-        assert select.select([fd], [], [], PATIENCE_S)[0], f"process {pid} still runs"
-    finally:
-        os.close(fd)
 
 
 def is_stopped(pid: int) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ from arm_client.strict.rules import (
 from hbrt.protocol.control import POINTS, READS, WRITES
 from tests.arm_client.conftest import Chip, Hold
 from tests.each import each
+from tests.threads import in_threads
 
 if TYPE_CHECKING:
     from tests.arm_client.conftest import Peer
@@ -461,11 +461,7 @@ class TestProgramsThatAreRight:
             for _ in range(10):
                 cv.flip(dsp_board, image[half], "horizontal", out=out[half])
 
-        threads = [threading.Thread(target=work, args=(half,)) for half in (slice(0, 200), slice(200, 400))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(work, (slice(0, 200), slice(200, 400)))
         np.testing.assert_array_equal(out, pixels[:, ::-1])
 
     @pytest.mark.parametrize("plan", [1, 2])

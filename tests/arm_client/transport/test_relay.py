@@ -30,6 +30,7 @@ from hbrt.mailbox.table import State
 from tests.arm_client.conftest import Chip, Hold, Peer
 from tests.arm_client.transport.again import HERE, STRICT, STRICT_LEFT_OUT, STRICT_PARTS, run_again
 from tests.limits import PATIENCE_S
+from tests.threads import in_threads
 
 pytestmark = pytest.mark.dsp_board(image="../images/ops.py", cores=1)
 PROGRAM = "dsp_relay_server"
@@ -176,11 +177,7 @@ def test_a_relay_that_does_not_start(chip: Chip, tmp_path: Path, monkeypatch: py
 def test_programs_that_start_at_once_share_one_relay(chip: Chip) -> None:
     peers = [Peer(chip.board) for _ in range(3)]
     say = "connect().call(0); tasks = hb.process.process.default.tasks"
-    threads = [threading.Thread(target=peer, args=(f"from arm_client import connect; {say}",)) for peer in peers]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda peer: peer(f"from arm_client import connect; {say}"), peers)
     names = [client["name"] for client in chip.board.status()["clients"]]
     assert names.count(PROGRAM) == 1
     assert len(names) == 5

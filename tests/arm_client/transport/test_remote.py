@@ -44,6 +44,7 @@ from tests.each import each
 from tests.limits import PATIENCE_S, open_descriptors
 from tests.nursery import Client, run_program
 from tests.remote_relay import KeptRelays, RemoteRelay, kept_relays, relay_command
+from tests.threads import in_threads
 
 __all__ = ["kept_relays"]
 
@@ -142,11 +143,7 @@ class TestWhatMoves:
                 tasks.append((values, board.submit(far.ADD_ONE, board.from_array(values), board.empty(5000, np.uint8))))
             wrong.extend(seed for given, task in tasks if not np.array_equal(task.result(30), given + 1))
 
-        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(work, range(4))
         assert wrong == []
 
     def test_clean_shows_bytes_to_programs_beside_the_board_and_invalidate_theirs(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from dsp_server.commands.doctor.checks import EXTRAS, GUESTS, Level, extra, gues
 from hbrt.ddr.claim_lock import ClaimLock
 from tests.each import each
 from tests.limits import PATIENCE_S
+from tests.waiting import await_end
 
 if TYPE_CHECKING:
     from tests.shared import Shell
@@ -25,13 +25,6 @@ if TYPE_CHECKING:
 
 def checks(shell: Shell, *arguments: str) -> dict[str, dict[str, str]]:
     return {check["name"]: check for check in shell.json("doctor", *arguments)}
-
-
-def kill_daemon(pid: int) -> None:
-    pidfd = os.pidfd_open(pid)
-    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-    assert select.select([pidfd], [], [], 20)[0]
-    os.close(pidfd)
 
 
 def test_a_machine_that_runs_boards_passes(shell: Shell) -> None:
@@ -152,7 +145,9 @@ def test_what_dead_boards_left_is_found_and_with_clean_removed(shell: Shell) -> 
     for board in ("named", "private-1-abc", "up"):
         shell.good("start", "--board", board, "--cores", 1)
     for board in ("named", "private-1-abc"):
-        kill_daemon(shell.pid(board))
+        pid = shell.pid(board)
+        os.kill(pid, signal.SIGKILL)
+        await_end(pid)
     found = checks(shell)
     assert found["board named"]["level"] == "warn"
     assert found["board named"]["found"].startswith(

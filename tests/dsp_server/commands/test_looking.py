@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from hbrt.errors import RefusedError
 from hbrt.status import Status
 from tests.limits import PATIENCE_S
 from tests.nursery import Client
-from tests.waiting import until
+from tests.waiting import await_end, until
 
 if TYPE_CHECKING:
     from tests.shared import Shell
@@ -169,14 +168,12 @@ def test_a_daemon_that_dies_before_it_answers_is_told_apart_from_an_offline_boar
     shell.good("start")
     with Daemon(shell.paths()) as daemon:
         assert daemon.request("status")["pid"] == daemon.pid
-        pidfd = os.pidfd_open(daemon.pid)
         os.kill(daemon.pid, signal.SIGSTOP)
         with pytest.raises(RefusedError, match=r"did not answer 'ops' in 0\.1 s") as late:
             daemon.request("ops", 0.1)
         assert late.value.status == Status.HB_DSP_TIMEOUT
         os.kill(daemon.pid, signal.SIGKILL)
-        assert select.select([pidfd], [], [], 20)[0]
-        os.close(pidfd)
+        await_end(daemon.pid)
         with pytest.raises(RefusedError, match="ended before it answered") as gone:
             daemon.request("ops")
         assert gone.value.status == Status.HB_SYS_BOARD_LOST

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from hbrt.control.ask import Daemon
 from hbrt.errors import RefusedError
 from hbrt.protocol import control
 from tests.limits import PATIENCE_S
+from tests.waiting import await_end
 
 if TYPE_CHECKING:
     from tests.shared import Shell
@@ -41,17 +41,6 @@ def children_of(daemon: int) -> list[psutil.Process]:
     return psutil.Process(daemon).children(recursive=True)
 
 
-def has_ended(pid: int, within_s: float = 20) -> bool:
-    try:
-        pidfd = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([pidfd], [], [], within_s)[0])
-    finally:
-        os.close(pidfd)
-
-
 def test_start_returns_when_the_board_is_running_and_stop_when_it_is_gone(shell: Shell) -> None:
     said = shell.good("start", "--cores", 3, "--ddr", "64M")
     daemon = shell.pid()
@@ -64,7 +53,7 @@ def test_start_returns_when_the_board_is_running_and_stop_when_it_is_gone(shell:
     assert shell.good("stop") == (
         "Board default is offline. Removed: attach.sock, control.sock, image-1.py, image-2.py, lock.\n"
     )
-    assert has_ended(daemon)
+    await_end(daemon)
     assert not [child for child in children if child.is_running()]
     assert shell.files() == ["log"]
 
@@ -289,7 +278,8 @@ def test_an_image_that_loops_while_it_loads_is_given_up(shell: Shell) -> None:
         assert answer.stderr.startswith(f"Error: Board default did not start. The image {image} did not load")
         assert f"after {limit_s:g} s, so hbrt gave up" in answer.stderr
         limit_s *= 2
-    assert all(has_ended(int(pid)) for pid in pids.read_text().split())
+    for pid in pids.read_text().split():
+        await_end(int(pid))
     assert shell.files() == ["log"]
 
 
@@ -307,8 +297,8 @@ def test_ctrl_c_while_an_image_loads_leaves_nothing(shell: Shell) -> None:
     os.killpg(starting.pid, signal.SIGINT)
     _, errors = starting.communicate(timeout=PATIENCE_S)
     assert (starting.returncode, errors) == (130, "")
-    assert has_ended(core)
-    assert has_ended(daemon)
+    await_end(core)
+    await_end(daemon)
     assert shell.files() == ["log"]
 
 
@@ -329,8 +319,9 @@ def test_what_a_killed_daemon_left_is_found_and_removed(shell: Shell) -> None:
     daemon = shell.pid()
     children = [child.pid for child in children_of(daemon)]
     os.kill(daemon, signal.SIGKILL)
-    assert has_ended(daemon)
-    assert all(map(has_ended, children)), "a core outlived its daemon"
+    await_end(daemon)
+    for child in children:
+        await_end(child)
     assert shell.files() == RUNNING
 
     status = shell.status()
@@ -354,7 +345,7 @@ def test_stop_brings_a_crashed_board_to_offline(shell: Shell) -> None:
     shell.good("start")
     daemon = shell.pid()
     os.kill(daemon, signal.SIGKILL)
-    assert has_ended(daemon)
+    await_end(daemon)
     assert (
         shell.good("stop")
         == "Board default is offline. Removed: attach.sock, control.sock, image-1.py, image-2.py, lock.\n"
@@ -386,7 +377,7 @@ def test_a_board_of_another_version_says_which_process_to_end(shell: Shell, monk
     ):
         daemon.request("stop")
     os.kill(daemon.pid, signal.SIGTERM)
-    assert has_ended(daemon.pid)
+    await_end(daemon.pid)
     assert shell.files() == ["log"]
 
 

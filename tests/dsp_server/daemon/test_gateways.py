@@ -19,19 +19,18 @@ from hbrt.remote import keys
 from hbrt.status import Status
 from tests.dsp_server.conftest import Running
 from tests.limits import PATIENCE_S
+from tests.waiting import until
 
 START: dict[str, Any] = {"endpoint": "tcp://127.0.0.1:0"}
 
 
 def await_state(running: Running, is_it: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        relay: dict[str, Any]
-        (relay,) = running.ask("status")["gateways"]
-        if is_it(relay):
-            return relay
-        assert time.monotonic() < deadline, relay
-        time.sleep(0.01)
+    def only() -> dict[str, Any] | None:
+        relays: list[dict[str, Any]] = running.ask("status")["gateways"]
+        return relays[0] if len(relays) == 1 and is_it(relays[0]) else None
+
+    relay: dict[str, Any] = until(only, "a relay as it is to be")
+    return relay
 
 
 def ping_until_it_fails(board: Board) -> None:
@@ -100,15 +99,6 @@ def test_one_that_is_told_to_end_stays_ended(start: Callable[..., Running]) -> N
     running = start()
     relays = [running.ask("listen", **START) for _ in range(2)]
     os.kill(relays[0]["pid"], signal.SIGTERM)
-    assert await_state_of_one(running)["pid"] == relays[1]["pid"]
+    assert await_state(running, lambda _: True)["pid"] == relays[1]["pid"]
     assert f"The relay at {relays[0]['endpoint']} (process {relays[0]['pid']}) ended." in running.log()
     assert running.ask("status")["findings"] == []
-
-
-def await_state_of_one(running: Running) -> dict[str, Any]:
-    deadline = time.monotonic() + PATIENCE_S
-    while len(found := running.ask("status")["gateways"]) > 1:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    relay: dict[str, Any] = found[0]
-    return relay

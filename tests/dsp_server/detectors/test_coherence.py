@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import re
 import struct
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from arm_client.errors import HbrtError
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.findings.record import Finding
+from tests.threads import in_threads
 from tests.watched import findings_of, program_with, shared_board
 
 IMAGE = Path(__file__).parent / "coherence_image.py"
@@ -267,11 +267,7 @@ def test_each_of_many_threads_has_its_own(program: Program) -> None:
             except HbrtError as error:
                 refused[number] += f"{blocks[number].phy_addr:#x}+0x1 there" in str(error)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(len(blocks))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, range(len(blocks)))
     assert refused == [20, 0] * 4
     for block in (*blocks, *outs):
         block.free()

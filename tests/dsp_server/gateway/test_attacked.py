@@ -33,7 +33,9 @@ from tests.dsp_server.conftest import Running
 from tests.dsp_server.gateway.test_gateway import task
 from tests.limits import PATIENCE_S
 from tests.raw_zmtp import RawPeer
-from tests.remote_relay import BRISK, KeptRelays, RemoteRelay, kept_relays
+from tests.remote_relay import BRISK, KeptRelays, RemoteRelay, far_board, kept_relays
+from tests.threads import in_threads
+from tests.waiting import until
 
 __all__ = ["kept_relays"]
 
@@ -49,13 +51,6 @@ def relay(dsp_board: Board, kept_relays: KeptRelays) -> Iterator[RemoteRelay]:
     assert made.process.poll() is None
     far_board(made).close()
     assert not [crash for crash in CRASHES if crash in made.log()]
-
-
-def far_board(relay: RemoteRelay) -> Board:
-    """A program with its own connection; ``connect`` would share one."""
-    session = Session(relay.board)
-    session.users = 1
-    return Board(session)
 
 
 def client_names(board: Board) -> list[str]:
@@ -180,12 +175,8 @@ def reach(relay: RemoteRelay, phase: Callable[[RawPeer, int], None] | None, name
 
 
 def nothing_is_left(board: Board, name: str, used_before: int) -> None:
-    def is_so() -> bool:
-        return not [one for one in client_names(board) if name in one] and (
-            board.status()["memory"]["used_bytes"] == used_before
-        )
-
-    Running.until(is_so, f"the end of {name}")
+    until(lambda: not [one for one in client_names(board) if name in one], f"the end of {name}")
+    until(lambda: board.status()["memory"]["used_bytes"] == used_before, f"the end of the memory of {name}")
 
 
 @pytest.mark.parametrize("phase", PHASES.values(), ids=PHASES.keys())
@@ -219,24 +210,15 @@ def test_programs_that_hang_in_any_phase_leave_nothing(strict: tuple[Board, Remo
 
 def test_fifty_programs_at_once(dsp_board: Board, relay: RemoteRelay) -> None:
     before = dsp_board.status()["memory"]["used_bytes"]
-    results: list[float] = []
-    together = threading.Barrier(50)
+    boards = in_threads(lambda _: far_board(relay), range(50))
 
-    def work(seed: int) -> None:
-        board = far_board(relay)
-        together.wait(60)
+    def work(seed: int) -> float:
         values = np.random.default_rng(seed).random(1000, np.float32)
-        found = nn.softmax(board, values)
-        results.append(float(abs(found - np.exp(values) / np.exp(values).sum()).max()))
-        board.close()
+        found = nn.softmax(boards[seed], values)
+        boards[seed].close()
+        return float(abs(found - np.exp(values) / np.exp(values).sum()).max())
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(50)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(results) == 50
-    assert max(results) < 1e-6
+    assert max(in_threads(work, range(50))) < 1e-6
     nothing_is_left(dsp_board, f":{os.getpid()}", before)
 
 
@@ -256,12 +238,12 @@ def test_one_more_than_it_serves_is_refused_and_comes_in_when_one_has_gone(relay
             assert (kind, status) == (RemoteFrame.REFUSED, Status.HB_DSP_NOT_RUNNING)
             assert why in text
             peers.pop().close()
-            deadline = time.monotonic() + PATIENCE_S
-            while kind == RemoteFrame.REFUSED:
-                assert time.monotonic() < deadline
+
+            def is_let_in(late: RawPeer = late, frame: bytes = frame, good: RemoteFrame = good) -> bool:
                 late.say(frame)
-                kind, _ = late.hear()
-            assert kind == good
+                return late.hear().kind == good
+
+            until(is_let_in, "a place")
         for peer in peers:
             peer.close()
 
@@ -349,7 +331,7 @@ def test_what_a_program_with_a_key_said_is_worth_nothing_again(
     session.close()
     said = max(between.kept, key=len)
     assert b"alice" not in said
-    Running.until(lambda: "alice" not in "".join(client_names(dsp_board)), "the end of its lease")
+    until(lambda: "alice" not in "".join(client_names(dsp_board)), "the end of its lease")
     with tcp(keyed) as connection:
         connection.sendall(said)
         assert is_ended(connection)
@@ -365,7 +347,7 @@ def test_a_bit_that_is_changed_on_the_way_ends_the_connection(dsp_board: Board, 
         session.blocks.alloc(4096)
     assert session.link.fault == Status.HB_DSP_RELAY_LOST
     session.close()
-    Running.until(lambda: "alice" not in "".join(client_names(dsp_board)), "the end of its lease")
+    until(lambda: "alice" not in "".join(client_names(dsp_board)), "the end of its lease")
 
 
 # -- deaths and stops of the others
@@ -400,7 +382,7 @@ def test_a_death_at_any_moment_ends_every_call_at_once(who: str, delay_ms: int, 
         assert len(statuses) == len(threads)
         assert set(statuses) <= set(map(int, lost))
         if who == "relay":
-            Running.until(lambda: running.ask("status")["memory"]["used_bytes"] == 0, "the end of their memory")
+            until(lambda: running.ask("status")["memory"]["used_bytes"] == 0, "the end of their memory")
         for board in boards:
             board.close()
 

@@ -19,6 +19,7 @@ from hbrt.status import Status
 from tests.limits import PATIENCE_S
 from tests.raw_zmtp import RawPeer
 from tests.remote_relay import RemoteRelay
+from tests.waiting import until
 
 BLOCKS = 3000
 MANY = 1000  # answers of about 200 KiB
@@ -45,10 +46,7 @@ class Crowded(NamedTuple):
         return [client["name"] for client in self.board.status()["clients"]]
 
     def await_gone(self, name: str) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while any(name in one for one in self.names()):
-            assert time.monotonic() < deadline, "its lease has not ended"
-            time.sleep(0.01)
+        until(lambda: not any(name in one for one in self.names()), "the end of its lease")
 
 
 @pytest.fixture(scope="module")

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from arm_client.client import Board
-from arm_client.session.session import Session
 from dsp_server.gateway.connections import Connections, is_given
 from dsp_server.gateway.gateway import DRAIN_BEATS
 from hbrt.protocol.remote import RemoteFrame, encode
 from hbrt.status import Status
 from tests.limits import PATIENCE_S, open_descriptors
 from tests.raw_zmtp import RawPeer
-from tests.remote_relay import BRISK_BEAT_S, KeptRelays, RemoteRelay, kept_relays
+from tests.remote_relay import BRISK_BEAT_S, KeptRelays, RemoteRelay, far_board, kept_relays
+from tests.waiting import until
 
 __all__ = ["kept_relays"]
 
@@ -113,9 +113,7 @@ def test_an_end_is_seen_by_all_who_claim(port: Port, connections: Connections) -
     claims = [connections.claim(name, ours.fileno()) for name in (b"alice", b"mallory")]
     assert connections.ended() == []
     theirs.close()
-    deadline = time.monotonic() + PATIENCE_S
-    while len(found := connections.ended()) < 2:
-        assert time.monotonic() < deadline
+    found = until(lambda: len(found := connections.ended()) == 2 and found)
     assert {id(one) for one in found} == set(map(id, claims))
 
 
@@ -147,13 +145,6 @@ def test_identities_that_the_router_gave() -> None:
 @pytest.fixture
 def relay(dsp_board: Board, kept_relays: KeptRelays) -> RemoteRelay:
     return kept_relays.of(dsp_board.path)
-
-
-def far_board(relay: RemoteRelay) -> Board:
-    """A program with its own connection; ``connect`` would share one."""
-    session = Session(relay.board)
-    session.users = 1
-    return Board(session)
 
 
 def test_who_brings_an_identity_is_refused(relay: RemoteRelay) -> None:

@@ -22,6 +22,7 @@ from tests.each import each
 from tests.limits import PATIENCE_S
 from tests.raw_zmtp import RawPeer
 from tests.remote_relay import BRISK, RemoteRelay
+from tests.waiting import until
 
 PING = b"\x04\x07\x04PING\x00\x00"
 PART = b"\x03" + struct.pack(">Q", 1 << 16) + bytes(1 << 16)  # of a message that never ends
@@ -40,10 +41,7 @@ def relay(dsp_board: Board) -> Iterator[RemoteRelay]:
 
 
 def await_word(relay: RemoteRelay, *words: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not any(word in relay.log() for word in words):
-        assert time.monotonic() < deadline, relay.log()
-        time.sleep(0.01)
+    until(lambda: any(word in relay.log() for word in words), f"one of {words}")
 
 
 def pour(peer: RawPeer, raw: bytes, note: Callable[[], None]) -> None:

@@ -47,6 +47,7 @@ from tests.each import each
 from tests.limits import PATIENCE_S
 from tests.raw_zmtp import RawPeer
 from tests.remote_relay import KeptRelays, RemoteRelay, kept_relays
+from tests.waiting import until
 
 __all__ = ["kept_relays"]
 
@@ -143,10 +144,8 @@ def test_a_program_that_breaks_the_protocol_is_let_go(
         talker.socket.send(frame)
     kind, (status, _) = talker.hear(RemoteFrame.END)
     assert (kind, status) == (RemoteFrame.GONE, Status.HB_DSP_INVALID_ARGUMENT)
-    deadline = time.monotonic() + PATIENCE_S
-    while any(client["name"].endswith(f"talker:{os.getpid()}") for client in dsp_board.status()["clients"]):
-        assert time.monotonic() < deadline, "its lease has not ended"
-        time.sleep(0.005)
+    me = f"talker:{os.getpid()}"
+    until(lambda: not [1 for one in dsp_board.status()["clients"] if one["name"].endswith(me)], "the end of its lease")
 
 
 def test_a_block_of_another_program_is_out_of_reach(dsp_board: Board, talker: Talker) -> None:
@@ -328,10 +327,7 @@ def test_who_has_gone_takes_no_place(near_gateway: Gateway, monkeypatch: pytest.
         talker = Talker(near_gateway.endpoint)
         assert talker.hello().kind == RemoteFrame.WELCOME
         talker.close()
-        deadline = time.monotonic() + PATIENCE_S
-        while near_gateway._served or any(handler.is_alive() for handler in near_gateway._ending):
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
+        until(lambda: not near_gateway._served and not any(one.is_alive() for one in near_gateway._ending))
 
 
 def test_without_descriptors_a_program_is_refused_and_others_are_served(

@@ -20,6 +20,7 @@ from hbrt.protocol.remote import RemoteFrame, encode
 from tests.limits import PATIENCE_S
 from tests.raw_zmtp import RawPeer
 from tests.remote_relay import BRISK, RemoteRelay
+from tests.waiting import until
 
 SILENT_S = 0.4
 MOST = 3
@@ -126,10 +127,7 @@ def test_of_more_than_may_be_silent_the_oldest_is_ended(narrow: RemoteRelay) -> 
         before = descriptors(narrow)
         peers = [stack.enter_context(RawPeer(narrow.address)) for _ in range(4 * MOST)]
         assert all(peer.is_ended() for peer in peers[:-MOST])
-        deadline = time.monotonic() + PATIENCE_S
-        while descriptors(narrow) > before + MOST:
-            assert time.monotonic() < deadline, "descriptors stay open"
-            time.sleep(0.01)
+        until(lambda: descriptors(narrow) <= before + MOST, "the end of their descriptors")
         for peer in peers[-MOST:]:
             peer.say(encode(RemoteFrame.HELLO, "late", 1))
             assert peer.hear().kind == RemoteFrame.WELCOME

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from hbrt.board.paths import BoardPaths
 from hbrt.errors import DidNotStartError
 from hbrt.status import Status
 from tests.limits import PATIENCE_S, open_descriptors
+from tests.waiting import await_end
 
 if TYPE_CHECKING:
     from tests.shared import Shell
@@ -71,10 +71,8 @@ def test_public_daemon_lives_on_without_its_starter(config: DaemonConfig) -> Non
     pid, lifeline = map(int, said.split())
     assert lifeline == -1
     assert daemon_pid(BoardPaths(Path(config.directory))) == pid
-    fd = os.pidfd_open(pid)
     os.kill(pid, signal.SIGTERM)
-    assert select.select([fd], [], [], 20)[0]
-    os.close(fd)
+    await_end(pid)
 
 
 DEATHS = {

@@ -18,6 +18,7 @@ from hbrt.board.launch import DaemonConfig, launch
 from hbrt.board.paths import BoardPaths
 from hbrt.control.ask import ask
 from tests.limits import PATIENCE_S
+from tests.waiting import until
 
 Build = Callable[..., Path]
 SPIN, RELEASE = 0x1000, 0x1001
@@ -108,10 +109,7 @@ def test_reload_takes_a_library_that_was_built_anew(build: Build, board_home: Pa
             new = board_home / "new.so"
             new.write_bytes(build(ANSWER, "-DANSWER=2").read_bytes())
             new.replace(image)
-            deadline = time.monotonic() + PATIENCE_S
-            while answer() != 2:
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+            until(lambda: answer() == 2, "the library that was built anew")
     finally:
         ask(paths, "stop", PATIENCE_S)
 

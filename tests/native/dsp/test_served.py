@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +17,7 @@ from arm_client.errors import CoreLostError, HbrtError
 from hbrt.board.paths import BoardPaths
 from hbrt.control.ask import ask
 from tests.limits import PATIENCE_S
+from tests.waiting import until
 
 Build = Callable[..., Any]
 PLAIN, COUNTS, CLOCK, WAITS, TILE, REGISTERS, NEW = range(0x1000, 0x1007)
@@ -82,13 +82,6 @@ def value(board: Board, number: int) -> Any:
     return board.from_array(np.full(16, number, np.int32))
 
 
-def wait_until(is_so: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def core(board: Board) -> dict[str, Any]:
     found: dict[str, Any] = board.status()["cores"][0]
     return found
@@ -107,7 +100,7 @@ def test_values_cycles_and_counts_are_the_same_with_and_without_python(board: Bo
     spent = board.empty(1, np.uint32)
     board.call(CLOCK, None, spent)
     clock = int(np.asarray(spent)[0])
-    wait_until(lambda: core(board)["cycles"] == clock > 0)
+    until(lambda: core(board)["cycles"] == clock > 0)
     done = [row for row in board.session.link.request("tasks", last=3) if row["cmd"] == COUNTS]
     of_each = [(row["modeled_is_estimated"], row["work"]["bundles"] > 0) for row in done]
     assert of_each == [(True, False), (False, True)]  # of 0 instructions and of 30
@@ -118,7 +111,7 @@ def test_values_cycles_and_counts_are_the_same_with_and_without_python(board: Bo
     board.call(TILE, value(board, 64))
     with pytest.raises(HbrtError, match=r"returned 5\. \[5\]$"):  # what an earlier task said is not this one's
         board.call(PLAIN, value(board, 5))
-    wait_until(lambda: core(board)["tasks"] == 11)  # a core in Python counts when it sleeps
+    until(lambda: core(board)["tasks"] == 11)  # a core in Python counts when it sleeps
     assert core(board)["cycles"] > clock + 3 * 20_000  # what ops printed
     assert board.status()["findings"] == []
 
@@ -136,11 +129,11 @@ def test_command_that_an_op_registers_is_served(board: Board) -> None:
 def test_op_that_runs_is_named_with_its_line_and_its_death_costs_its_task(board: Board) -> None:
     flag, begun = value(board, 0), value(board, 0)
     waiting = board.submit(WAITS, flag, begun)
-    wait_until(lambda: np.asarray(begun)[0] == 1)
+    until(lambda: np.asarray(begun)[0] == 1)
     status = board.status()
     assert status["tasks"]["running"] == 1
     assert "waits" in str(status["longest_running"])
-    wait_until(lambda: "'waits'" in str(ask(BoardPaths(board.path), "why")))
+    until(lambda: "'waits'" in str(ask(BoardPaths(board.path), "why")))
     os.kill(core(board)["pid"], signal.SIGKILL)
     with pytest.raises(CoreLostError, match=r"waits \(command 0x1003\)"):
         waiting.result(PATIENCE_S)
@@ -170,9 +163,9 @@ def test_board_stops_while_ops_follow_one_another(board: Board) -> None:
         feeder.start()
     try:
         before = core(board)["tasks"]
-        wait_until(lambda: core(board)["tasks"] > before + 100)
+        until(lambda: core(board)["tasks"] > before + 100)
         os.kill(pid, signal.SIGTERM)  # as the daemon does
-        wait_until(lambda: core(board)["pid"] != pid)
+        until(lambda: core(board)["pid"] != pid)
     finally:
         stop.set()
         for feeder in feeders:

@@ -97,11 +97,7 @@ class Farm:
 
     def until(self, condition: Callable[[Any], Any]) -> Any:
         """The status, once a condition holds."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not condition(found := self.status()):
-            assert time.monotonic() < deadline, found
-            time.sleep(0.05)
-        return found
+        return until(lambda: condition(found := self.status()) and found)
 
     def until_all_free(self) -> Any:
         return self.until(lambda found: {row["state"] for row in found["boards"]} == {"free"})

@@ -9,6 +9,7 @@ import pytest
 
 from arm_client.dnn.cores.bpu import ALL_CORES, CORE_COUNT, Bpu
 from tests.limits import PATIENCE_S
+from tests.threads import in_threads
 
 
 class Job:
@@ -145,11 +146,7 @@ def test_every_work_runs_once_whoever_waits_for_it(bpu: Bpu) -> None:
                 assert job.has_run.wait(PATIENCE_S)
             done.append(job)
 
-    threads = [threading.Thread(target=wait_for_many, args=(first,)) for first in (0, 1000, 2000, 3000)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE_S)
+    in_threads(wait_for_many, (0, 1000, 2000, 3000))
     assert len(done) == 1200
     assert {len(job.ran_on) for job in done} == {1}
 

@@ -15,6 +15,7 @@ import arm_client as hb
 from arm_client.client import Board
 from tests.arm_client.dnn.nets import Gate, Net, ctrl, double, endless, f32, good
 from tests.limits import PATIENCE_S
+from tests.threads import in_threads
 
 Load = Callable[[bytes], Net]
 FOREVER = np.array(1 << 62)
@@ -336,30 +337,15 @@ def test_eight_threads_infer_wait_and_release(load: Load) -> None:
             if status or not np.array_equal(net.read(), values * 2):
                 wrong.append((status, hb.last_error()))
 
-    threads = [threading.Thread(target=work, args=(net, seed)) for seed, net in enumerate(nets)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda seed: work(nets[seed], seed), range(len(nets)))
     assert wrong == []
 
 
 def test_two_threads_release_one_task_and_one_of_them_succeeds(load: Load) -> None:
     net = load(double())
     for _ in range(50):
-        task, both = net.infer(), threading.Barrier(2)
-        results: list[int] = []
-
-        def release(task: hb.hbDNNTaskHandle_t = task, both: threading.Barrier = both, to: list[int] = results) -> None:
-            both.wait()
-            to.append(hb.hbDNNReleaseTask(task))
-
-        threads = [threading.Thread(target=release) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert sorted(results) == [hb.HB_DNN_INVALID_TASK_HANDLE, 0]
+        task = net.infer()
+        assert sorted(in_threads(hb.hbDNNReleaseTask, [task, task])) == [hb.HB_DNN_INVALID_TASK_HANDLE, 0]
 
 
 def test_a_model_is_released_while_threads_infer_with_it(dsp_board: Board) -> None:

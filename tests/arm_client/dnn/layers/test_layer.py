@@ -27,6 +27,7 @@ from hbrt.status import Status
 from tests.arm_client.dnn.nets import Net, ctrl, f32, good, model_bytes
 from tests.each import each
 from tests.limits import PATIENCE_S
+from tests.threads import in_threads
 
 F32 = TensorProto.FLOAT
 Load = Callable[[bytes], Net]
@@ -457,11 +458,7 @@ def test_runs_at_the_same_time_have_layers_of_their_own(dsp_board: Board) -> Non
         got = [plan.run({"x": x}, {"y": None}, Stop())["y"] for _ in range(5)]
         results[seed] = np.abs(np.array(got) + 2 * softmax(2 * x)).max()
 
-    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(run, range(2))
     assert max(results.values()) < 1e-6
     assert len(made) == 2
     plan.close()

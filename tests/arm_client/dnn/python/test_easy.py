@@ -26,6 +26,7 @@ from hbrt.status import Status
 from tests.arm_client.dnn.exact import exact
 from tests.each import each
 from tests.remote_relay import RemoteRelay
+from tests.threads import in_threads
 
 DIGITS = Path(__file__).resolve().parents[4] / "samples" / "dnn"
 
@@ -176,11 +177,7 @@ def test_threads_may_call_one_model(dsp_board: Board, images: Any) -> None:
         frames = [at % 20 for at in range(start, start + 40)]
         wrong.extend(at for at in frames if not np.array_equal(model(images[at])[0], expected[at]))
 
-    threads = [threading.Thread(target=work, args=(5 * number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda number: work(5 * number), range(4))
     assert wrong == []
 
 
