@@ -83,6 +83,16 @@ def test_op_that_ends_its_core_costs_its_own_task(start: Start, way: str) -> Non
     assert _await_state(running, 0, "running")["last_crash"] == error.text.splitlines()[0]
 
 
+def test_other_core_serves_while_one_is_down(start: Start) -> None:
+    running = start()
+    board = running.attach()
+    fatal = [board.submit(running.DIE, bytes([running.EXIT]), core=1) for _ in range(3)]
+    anywhere = [board.submit(running.WHICH, None, board.alloc(12)) for _ in range(20)]
+    assert [task.exception() for task in anywhere] == [None] * 20
+    assert [_status_of(task) for task in fatal] == [Status.HB_DSP_CORE_LOST] * 3
+    assert running.core(1)["crashes"] == 0
+
+
 def test_board_that_lost_a_core_loses_no_call_that_was_rung_to_it(start: Start) -> None:
     """Core 0 is stopped, so that it is dead to the world while everybody believes that it sleeps."""
     running = start()
