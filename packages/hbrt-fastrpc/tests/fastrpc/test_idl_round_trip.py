@@ -96,6 +96,7 @@ def check_parts(one: Any, types: Any) -> None:
     assert [list(each) for each in one.words([hat, hat[2:]], [3, 1], one.handle)] == [[0x4E2D, 104, 0], [0]]
     items = [types.parts_item(kind=at, data=[at, 2], weight=1.5, name="x" * at) for at in range(3)]
     given = types.parts_box(id=4, items=items, sum=1 << 40)
+    assert one.weigh([given, types.parts_box(id=-1, items=items[:1], sum=0)]) == 3 * 4 - 1
     room = types.parts_box(items=[types.parts_item(data=2, name=8)] * 2)
     total, back = one.store(given, room)
     assert (total, back.id, back.sum) == ((1 << 40) + 4 + 9 + 3 + 3 + 3, 5, -(1 << 40))

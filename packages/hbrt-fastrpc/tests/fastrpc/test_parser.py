@@ -174,6 +174,7 @@ def test_directives_are_obeyed() -> None:
     #elif COUNT > 2
       struct s { long x[COUNT];
     #ifdef NEVER
+    #error never
         double y;
     #endif
         long z; };
@@ -193,6 +194,7 @@ def test_names_in_c_have_their_scope_in_front(tmp_path: Path) -> None:
       interface eye { const long MAX = 1 << 3; enum side { A, B }; long look(in side at, rout long seen); };
     };
     module right {
+      interface ear : left::eye { long hear(); };
       interface eye { long open(in string lambda); void pass(in long uri); long far(in left::eye::side s); };
     };
     """
@@ -202,6 +204,7 @@ def test_names_in_c_have_their_scope_in_front(tmp_path: Path) -> None:
         "int left_eye_look(left_eye_side at, int32_t *seen)",
         "int right_eye_open(const char *lambda)",
         "void right_eye_pass(int32_t uri)",
+        "int right_ear_look(left_eye_side at, int32_t *seen)",
         "right_eye_far(left_eye_side s)",
     ):
         assert wanted in header
@@ -256,9 +259,10 @@ def test_text_that_is_nested_too_deeply_or_too_large_is_refused() -> None:
 
 def test_constants_are_the_same_in_c_and_python() -> None:
     made = parse(
-        r'interface i { const long A = 007; const long B = -010; const string C = "a\\"; const long D = 0x1F; };'
+        r'interface i { const long A = 007; const long B = -010; const string C = "a\\"; const long D = 0x1F;'
+        " const double E = -2e3; };"
     )
-    assert [one.text for one in made.constants] == ["7", "-8", r'"a\\"', "0x1F"]
+    assert [one.text for one in made.constants] == ["7", "-8", r'"a\\"', "0x1F", "-2e3"]
     exec(compile("\n".join(f"{one.name} = {one.text}" for one in made.constants), "", "exec"))  # noqa: S102 - as Python
     for bad in (r'const string A = "\"', "const long A = 08", r'const string A = "\q"'):
         with pytest.raises(IdlError):

@@ -122,17 +122,18 @@ class _Walk:
         if isinstance(kind, String) or is_flat(kind.element):
             self._whole(kind, mode, data, length, came)
             return
+        if mode == "in" and self.phase in {READ, ANSWER}:
+            return  # nothing comes back
         at_in, at_out = map(_size, parts(kind_of(kind.element), mode))
         self.say("{")
         self._depth += 1
         for line in self._head(at_in, at_out, data, length, came):
             self.say(line)
-        before, at = len(self.lines), self._depth
+        at = self._depth
         self.say(f"for (int _i{at} = 0; _i{at} < {length}; ++_i{at}) {{")
         self._depth += 1
         constant = "const " if mode == "in" and self.phase in {COUNT, PACK} else ""
         self.say(f"{constant}{c_of(kind.element)} *_e{at} = &{data}[_i{at}]; (void)_e{at};")
-        inside = len(self.lines)
         self.value(
             kind.element,
             mode,
@@ -141,10 +142,7 @@ class _Walk:
             f"_out{at} + (size_t)_i{at} * {at_out}",
         )
         self._depth -= 1
-        if len(self.lines) == inside:
-            del self.lines[before:]
-        else:
-            self.say("}")
+        self.say("}")
         self._depth -= 1
         self.say("}")
 

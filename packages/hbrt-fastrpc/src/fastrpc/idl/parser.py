@@ -52,7 +52,7 @@ start: (_definition | ";")*
 _definition: module | interface | forward | _declaration
 module: "module" NAME "{" _definition* "}" ";"
 forward: "interface" NAME ";"
-interface: "interface" NAME [":" NAME] "{" (_declaration | method)* "}" ";"
+interface: "interface" NAME [":" named] "{" (_declaration | method)* "}" ";"
 _declaration: constant | alias | enum | struct
 constant: "const" _type NAME "=" _value ";"
 _value: expression | TEXT
@@ -257,13 +257,14 @@ class _Reader:
         static = self._constants[handle].text if handle in self._constants else None
         self._keep(name, self._interfaces, c, Interface(c, has_handle, tuple(operations), static))
 
-    def _inherited(self, base: Token | None) -> tuple[list[Operation], bool]:
+    def _inherited(self, named: Any) -> tuple[list[Operation], bool]:
         """The methods that an interface inherits, and whether it has handles."""
-        if base is None or str(base) == HANDLE:
-            return [], base is not None
-        found = self._lookup(str(base), self._interfaces)
+        base = "" if named is None else "_".join(map(str, named.children))
+        if base in {"", HANDLE}:
+            return [], bool(base)
+        found = self._lookup(base, self._interfaces)
         if found is None:
-            self._fail(base, f"Unknown interface {base}; it must be declared before use, or be {HANDLE}.")
+            self._fail(named.children[0], f"Unknown interface {base}; it must be declared before use, or be {HANDLE}.")
         return [*found.operations], found.has_handle
 
     def _method(self, node: Any, number: int) -> Operation:
@@ -418,7 +419,7 @@ class _Reader:
         if len(tokens) == 1 and tokens[0].upper() in {"TRUE", "FALSE"}:
             return str(int(tokens[0].upper() == "TRUE"))
         text = "".join(tokens)
-        if re.fullmatch(r"-?(0[xX][0-9a-fA-F]+|[1-9][0-9]*|0|[0-9]+\.[0-9]+([eE][-+]?[0-9]+)?)", text):
+        if re.fullmatch(r"-?(0[xX][0-9a-fA-F]+|[1-9][0-9]*|0|[0-9]+(\.[0-9]+|(\.[0-9]+)?[eE][-+]?[0-9]+))", text):
             return text
         return str(self._integer(node, bits=64))
 

@@ -74,11 +74,11 @@ def _reader(file: str) -> Any:
         def on_error(self, source: str, line: int, sentence: str) -> None:
             raise IdlError(f"{source if line else file}:{max(line, 1)}:1: {sentence}.")
 
-        def on_directive_handle(self, directive: Any, *rest: Any) -> Any:
+        def on_directive_unknown(self, directive: Any, *rest: Any) -> Any:
             if directive.value == "error":
                 said = "".join(one.value for one in rest[0]) if rest else ""
                 raise IdlError(f"{directive.source}:{directive.lineno}:1: #error {said.strip()}")
-            return super().on_directive_handle(directive, *rest)
+            return super().on_directive_unknown(directive, *rest)
 
         def include(self, tokens: list[Any], original_line: list[Any]) -> Iterator[Any]:
             name = "".join(one.value for one in tokens).strip().strip('"<>').rpartition("/")[2]

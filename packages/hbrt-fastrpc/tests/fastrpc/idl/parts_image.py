@@ -30,6 +30,9 @@ class Parts(PartsSkel):
             other.data[:] = one.kind
         return total
 
+    def weigh(self, boxes):
+        return sum(box.id * int(one.weight) for box in boxes for one in box.items)
+
     def words(self, given, found, peer):
         if not peer:
             raise AeeError(Aee.AEE_EINVHANDLE)

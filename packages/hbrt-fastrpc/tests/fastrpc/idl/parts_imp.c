@@ -46,6 +46,13 @@ int parts_store(remote_handle64 h, const parts_box *given, int64_t *total, parts
   return 0;
 }
 
+int parts_weigh(remote_handle64 h, const parts_box *boxes, int boxesLen, int64_t *sum) {
+  *sum = h ? 0 : -1;
+  for (int at = 0; at < boxesLen; at++)
+    for (int each = 0; each < boxes[at].itemsLen; each++) *sum += boxes[at].id * (int64_t)boxes[at].items[each].weight;
+  return 0;
+}
+
 int parts_vectors(remote_handle64 h, const parts_vector v, parts_vector doubled, int32_t *row, int rowLen, const uint16_t *text, int32_t *length) {
   (void)h;
   for (int at = 0; at < 3; at++) doubled[at] = 2 * v[at];

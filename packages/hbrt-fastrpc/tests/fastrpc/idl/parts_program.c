@@ -48,6 +48,10 @@ int main(int count_of_arguments, char **arguments) {
   MUST(total == (1LL << 40) + 4 + 6 + 1 + 7 + 2 && back.id == 5 && back.sum == -(1LL << 40) && back.itemsLen == 1);
   MUST(back_items[0].kind == 7 && back_items[0].weight == 3.0 && data[1] == 7 && !strcmp(back_name, "<ab>"));
 
+  parts_item heavy[] = {{0, NULL, 0, 5, name, 3}, {0, one, 1, 6, name, 3}};
+  const parts_box boxes[] = {box, {10, heavy, 2, 0}, {0, NULL, 0, 0}};
+  MUST(parts_weigh(h, boxes, 3, &total) == 0 && total == 4 * 1 + 10 * 11);
+
   const parts_vector v = {1, 2, 3};
   parts_vector doubled;
   const uint16_t text[] = {'h', 0x4e2d, 0};
