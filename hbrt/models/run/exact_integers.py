@@ -10,6 +10,8 @@ uint8:
 - An operator on integers, such as QLinearConv, gets its second operand as uint8 here.
 - An int8 x int8 operator is kept. onnxruntime then cannot load the model with its option for exact weights. The model
   runs without the option, and the parts between QuantizeLinear and DequantizeLinear run in float.
+- So do those parts of a model that quantizes values, not only constants, with a scale for each channel: onnxruntime's
+  operators on integers take one scale, and fail with several or use the first for all channels.
 """
 
 from __future__ import annotations
@@ -65,7 +67,8 @@ def exact_integers(model: ModelProto, *, saturates: bool = True) -> tuple[ModelP
     graph = Graph(model)
     products = [node for node in graph.nodes if node.op_type in _PRODUCTS and node.domain in _DOMAINS]
     edges: set[str] = set()
-    if any(_first_type(graph, node) == np.int8 for node in products):
+    is_kept = any(_first_type(graph, node) == np.int8 for node in products)
+    if is_kept or any(_has_channel_scales(graph, node) for node in graph.nodes):
         config = {"session.disable_quant_qdq": "1"}
     else:
         # int8 is replaced on every host, so that all compute the same graph.
@@ -145,6 +148,18 @@ def _first_type(graph: Graph, node: NodeProto) -> np.dtype[Any] | None:
     """Return the type of an operator's first operand, from its mandatory zero point."""
     at = _PRODUCTS[node.op_type].first_zero_point
     return None if at is None else graph.value(_input(node, at)).dtype
+
+
+def _has_channel_scales(graph: Graph, node: NodeProto) -> bool:
+    """Whether a node dequantizes an input of the graph, or quantizes a value, with several scales."""
+    if node.domain not in _DOMAINS:
+        return False
+    if node.op_type == "DequantizeLinear":
+        is_value = node.input[0] in graph.inputs
+    else:
+        is_value = node.op_type == "QuantizeLinear" and graph.constant(node.input[0]) is None
+    scale = graph.constant(node.input[1]) if is_value else None
+    return scale is not None and scale.size > 1
 
 
 def _is_mixed(graph: Graph, node: NodeProto) -> bool:

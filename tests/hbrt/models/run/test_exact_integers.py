@@ -164,3 +164,25 @@ def test_a_constant_that_two_nodes_read_is_exact_for_both(*, is_one_pair: bool) 
     assert config["session.x64quantprecision"] == "1"
     read = [node.input[0] for node in shared.graph.node if node.op_type == "DequantizeLinear"]
     assert len(read) == len(set(read))
+
+
+@each("is_input", [True, False])
+def test_scales_for_each_channel_are_not_given_to_operators_on_integers(*, is_input: bool) -> None:
+    """With one scale for all channels, the Softmax of onnxruntime's integers differs by up to 0.5."""
+    rng = np.random.default_rng(0)
+    steps, zero = np.linspace(0.01, 0.05, DEPTH, dtype=np.float32), np.zeros(DEPTH, np.int8)
+    given = rng.integers(-128, 128, (ROWS, DEPTH)).astype(np.int8)
+    nodes = [
+        helper.make_node("DequantizeLinear", ["a", "steps" if is_input else "as", "zeros" if is_input else "az"], ["r"]),
+        helper.make_node("Softmax", ["r"], ["s"]),
+        helper.make_node("QuantizeLinear", ["s", "as", "az"] if is_input else ["s", "steps", "zeros"], ["y"]),
+    ]
+    model = graph_of(nodes, given, given, TensorProto.INT8, is_constant=True, opset=13)
+    model.graph.initializer.extend(
+        numpy_helper.from_array(value, name) for name, value in {"steps": steps, "zeros": zero}.items()
+    )
+    real = given * steps if is_input else (given.astype(np.float32) - 3) * np.float32(SCALES["as"])
+    weights = np.exp(real - real.max(axis=1, keepdims=True))
+    shares = weights / weights.sum(axis=1, keepdims=True)
+    stored = shares / np.float32(SCALES["as"]) + 3 if is_input else shares / steps
+    assert abs(run(model, given, given) - stored).max() < 0.501
