@@ -54,6 +54,18 @@ def test_schedules_stay_and_those_of_a_run_do_not(dsp_board: Board, files: list[
     assert (told.priority, told.bpu_cores, told.customId, told.deviceId) == (200, [1], 3, 0)
 
 
+def test_two_files_of_one_name_are_two_models(dsp_board: Board, tmp_path: Path) -> None:
+    files = [tmp_path / folder / "net.hbm" for folder in ("a", "b")]
+    for at, file in enumerate(files):
+        write_model(file, [{"shape": [1, 4], "name": "x"}], [{"shape": [2], "name": "y", "ramp": [at, at]}])
+    runtime = hbm_runtime.HB_HBMRuntime([str(file) for file in files])
+    assert runtime.model_names == ["net", "net_2"]
+    given = {name: {"x": np.zeros((1, 4), np.float32)} for name in runtime.model_names}
+    assert [each["y"].tolist() for each in runtime.run(given).values()] == [[0, 0], [1, 1]]
+    with pytest.raises(TypeError, match="priority must be a dict"):
+        runtime.run(given, priority=5)  # type: ignore[arg-type]
+
+
 def test_quantized_outputs_say_how(dsp_board: Board) -> None:
     digits = Path(__file__).resolve().parents[4] / "samples" / "dnn" / "digits_int8.onnx"
     runtime = hbm_runtime.HB_HBMRuntime(str(digits))
@@ -64,6 +76,7 @@ def test_quantized_outputs_say_how(dsp_board: Board) -> None:
 
 def test_what_does_not_fit_is_refused_by_a_sentence(dsp_board: Board, files: list[str], tmp_path: Path) -> None:
     runtime = hbm_runtime.HB_HBMRuntime(files)
+    y, uv = PICTURE[: 32 * 64].reshape(1, 32, 64, 1), PICTURE[32 * 64 :].reshape(1, 16, 32, 2)
     for call, why in (
         (lambda: runtime.run(PICTURE), "Name the model: one, two"),
         (lambda: runtime.run(PICTURE, "none"), "Unknown model 'none'"),
@@ -72,6 +85,8 @@ def test_what_does_not_fit_is_refused_by_a_sentence(dsp_board: Board, files: lis
         (lambda: runtime.run(PICTURE.astype(np.float32), "one"), "takes uint8, not float32"),
         (lambda: runtime.set_scheduling_params(priority={"one": 256}), "must be 0 to 255"),
         (lambda: runtime.set_scheduling_params(bpu_cores={"one": []}), r"or \[-1\] for any"),
+        (lambda: runtime.set_scheduling_params(bpu_cores={"one": [4]}), "numbers from 0 to 3"),
+        (lambda: runtime.run({"data_y": uv, "data_uv": y}, "two"), r"'data_y' has the shape \[1, 32, 64, 1\]"),
     ):
         with pytest.raises(ValueError, match=why):
             call()

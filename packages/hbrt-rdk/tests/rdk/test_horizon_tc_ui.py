@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from horizon_tc_ui import HB_ONNXRuntime
+from horizon_tc_ui import HB_ONNXRuntime, HBRuntime
 
 
 def model(kind: int, domain: str = "") -> onnx.ModelProto:
@@ -32,3 +32,11 @@ def test_bytes_are_shifted_for_an_input_of_int8(tmp_path: Path) -> None:
 def test_operators_of_the_vendor_are_refused() -> None:
     with pytest.raises(ValueError, match="operators of the vendor"):
         HB_ONNXRuntime(onnx_model=model(TensorProto.FLOAT, "horizon"))
+
+
+def test_a_model_under_the_name_of_a_compiled_one(tmp_path: Path) -> None:
+    onnx.save(model(TensorProto.FLOAT), tmp_path / "net.hbm")
+    session = HBRuntime(model=str(tmp_path / "net.hbm"))
+    assert (session.input_shapes, session.output_shapes) == ([[1, 1, 2, 2]], [[1, 1, 2, 2]])
+    given = np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2)
+    assert session.run(session.output_names, {session.input_names[0]: given})[0].tolist() == given.tolist()

@@ -63,7 +63,8 @@ class Shown:
         fits = len(array.shape) == len(self.shape) and all(
             known in {-1, size} for known, size in zip(self.shape, array.shape, strict=False)
         )
-        if not fits and not self.is_picture:
+        is_plane = self.is_picture and -1 in self.stride
+        if (is_plane and array.size != np.prod(self.shape)) or not (fits or self.is_picture):
             raise ValueError(f"The input {self.name!r} has the shape {list(self.shape)}, not {list(array.shape)}.")
         return array
 

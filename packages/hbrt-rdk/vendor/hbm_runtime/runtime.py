@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from operator import index
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from hbm_runtime.types import QuantParams, SchedParam, hbDNNDataType
 _T = TypeVar("_T")
 Outputs = dict[str, dict[str, NDArray[Any]]]
 _ANY = -1
+_MAX_CORES = 4  # of S600
 
 
 class HB_HBMRuntime:
@@ -44,10 +46,9 @@ class HB_HBMRuntime:
         self.hbm_descs = {str(file): "" for file in files}
         self._models: dict[str, Model] = {}
         self._planes: dict[str, bool] = {}
-        for file in files:
-            for model in load(file):
-                self._models[model.name] = model
-                self._planes[model.name] = str(file).endswith(".hbm")
+        for file, model in zip(files, load(files), strict=True):
+            self._models[model.name] = model
+            self._planes[model.name] = str(file).endswith(".hbm")
         self._inputs = {
             name: shown_inputs(model, has_planes=self._planes[name]) for name, model in self._models.items()
         }
@@ -250,21 +251,29 @@ class HB_HBMRuntime:
     ) -> dict[str, SchedParam]:
         """The schedules, with these values replacing those set before."""
         schedules = self.sched_params
-        for name, value in (priority or {}).items():
-            if not 0 <= value <= np.iinfo(np.uint8).max:
+        for name, value in _given("priority", priority):
+            if not 0 <= index(value) <= np.iinfo(np.uint8).max:
                 raise ValueError(f"Invalid priority {value} of {name!r}: must be 0 to 255.")
-            schedules[self._known(name)].priority = int(value)
-        for name, cores in (bpu_cores or {}).items():
-            if not cores or min(cores) < _ANY:
+            schedules[self._known(name)].priority = index(value)
+        for name, cores in _given("bpu_cores", bpu_cores):
+            numbers = [index(core) for core in cores]
+            if not numbers or min(numbers) < _ANY or max(numbers) >= _MAX_CORES:
                 raise ValueError(
-                    f"Invalid bpu_cores {list(cores)} of {name!r}: must be numbers from 0, or [-1] for any."
+                    f"Invalid bpu_cores {numbers} of {name!r}: must be numbers from 0 to {_MAX_CORES - 1}, or [-1] for "
+                    "any."
                 )
-            schedules[self._known(name)].bpu_cores = [int(core) for core in cores]
-        for name, value in (custom_id or {}).items():
-            schedules[self._known(name)].customId = int(value)
-        for name, value in (device_id or {}).items():
-            schedules[self._known(name)].deviceId = int(value)
+            schedules[self._known(name)].bpu_cores = numbers
+        for name, value in _given("custom_id", custom_id):
+            schedules[self._known(name)].customId = index(value)
+        for name, value in _given("device_id", device_id):
+            schedules[self._known(name)].deviceId = index(value)
         return schedules
+
+
+def _given(what: str, values: Mapping[str, _T] | None) -> list[tuple[str, _T]]:
+    if values is not None and not isinstance(values, Mapping):
+        raise TypeError(f"{what} must be a dict of model names and values, not {values!r}.")
+    return list((values or {}).items())
 
 
 def _by_name(rows: Mapping[str, list[Shown]], value: Callable[[Shown], _T]) -> dict[str, dict[str, _T]]:

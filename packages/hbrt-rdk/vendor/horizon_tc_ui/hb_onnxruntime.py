@@ -26,6 +26,7 @@ class HB_ONNXRuntime:
         input_names: Names of the inputs, in order.
         output_names: Names of the outputs, in order.
         input_shapes: A shape for each input.
+        output_shapes: A shape for each output.
         layout: "NCHW" or "NHWC" for each input, by the position of its channels (1, 3 or 4).
 
     Raises:
@@ -45,6 +46,7 @@ class HB_ONNXRuntime:
         self.input_names = [one.name for one in self.get_inputs()]
         self.output_names = [one.name for one in self.get_outputs()]
         self.input_shapes = [one.shape for one in self.get_inputs()]
+        self.output_shapes = [one.shape for one in self.get_outputs()]
         self.layout = ["NHWC" if len(shape) == 4 and shape[3] in {1, 3, 4} else "NCHW" for shape in self.input_shapes]
 
     def get_inputs(self) -> list[Any]:

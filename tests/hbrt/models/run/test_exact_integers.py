@@ -173,7 +173,9 @@ def test_scales_for_each_channel_are_not_given_to_operators_on_integers(*, is_in
     steps, zero = np.linspace(0.01, 0.05, DEPTH, dtype=np.float32), np.zeros(DEPTH, np.int8)
     given = rng.integers(-128, 128, (ROWS, DEPTH)).astype(np.int8)
     nodes = [
-        helper.make_node("DequantizeLinear", ["a", "steps" if is_input else "as", "zeros" if is_input else "az"], ["r"]),
+        helper.make_node(
+            "DequantizeLinear", ["a", "steps" if is_input else "as", "zeros" if is_input else "az"], ["r"]
+        ),
         helper.make_node("Softmax", ["r"], ["s"]),
         helper.make_node("QuantizeLinear", ["s", "as", "az"] if is_input else ["s", "steps", "zeros"], ["y"]),
     ]
