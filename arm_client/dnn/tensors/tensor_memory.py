@@ -179,8 +179,7 @@ def _dynamic_binding(spec: TensorSpec, phy_addr: int, size_bytes: int, ddr: Ddr)
 
 def _valid_shape(spec: TensorSpec, view: View) -> tuple[int, ...]:
     fits = len(view.valid) == len(spec.valid_shape) and all(
-        given == size or (size == DYNAMIC and given >= 0)
-        for given, size in zip(view.valid, spec.valid_shape, strict=True)
+        given >= 0 and size in {DYNAMIC, given} for given, size in zip(view.valid, spec.valid_shape, strict=True)
     )
     if fits:
         return view.valid

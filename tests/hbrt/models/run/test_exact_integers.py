@@ -180,9 +180,8 @@ def test_scales_for_each_channel_are_not_given_to_operators_on_integers(*, is_in
         helper.make_node("QuantizeLinear", ["s", "as", "az"] if is_input else ["s", "steps", "zeros"], ["y"]),
     ]
     model = graph_of(nodes, given, given, TensorProto.INT8, is_constant=True, opset=13)
-    model.graph.initializer.extend(
-        numpy_helper.from_array(value, name) for name, value in {"steps": steps, "zeros": zero}.items()
-    )
+    model.graph.initializer.append(numpy_helper.from_array(steps, "steps"))
+    model.graph.initializer.append(numpy_helper.from_array(zero, "zeros"))
     real = given * steps if is_input else (given.astype(np.float32) - 3) * np.float32(SCALES["as"])
     weights = np.exp(real - real.max(axis=1, keepdims=True))
     shares = weights / weights.sum(axis=1, keepdims=True)
