@@ -11,6 +11,7 @@
 #include "hobot/dsp/hb_dsp.h"
 
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,16 @@ struct kept {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct task tasks[MAX_TASKS];
 static struct kept *all_kept;
+
+int32_t hbrt_ucp_refused(int32_t status, const char *format, ...) {
+  char sentence[256];
+  va_list values;
+  va_start(values, format);
+  vsnprintf(sentence, sizeof sentence, format, values);
+  va_end(values);
+  fprintf(stderr, "hbrt: %s\n", sentence);
+  return status;
+}
 
 static hbUCPTaskHandle_t handle_of(const struct task *task) {
   return (hbUCPTaskHandle_t)(((uintptr_t)task->generation << 16) + (uintptr_t)(task - tasks) + 1);
@@ -136,12 +147,16 @@ API int32_t hbUCPMemFlush(const hbUCPSysMem *mem, int32_t flag) {
 }
 
 API int32_t hbDSPAddrMap(hbUCPSysMem *out, const hbUCPSysMem *in) {
-  if (!out || !in) return HB_SYS_INVALID_ARGUMENT;
+  if (!out || !in)
+    return hbrt_ucp_refused(HB_SYS_INVALID_ARGUMENT, "hbDSPAddrMap: %s is NULL; pass an hbUCPSysMem.",
+                            out ? "in" : "out");
   *out = *in;
   return 0;
 }
 
-API int32_t hbDSPAddrUnmap(const hbUCPSysMem *mem) { return mem ? 0 : HB_SYS_INVALID_ARGUMENT; }
+API int32_t hbDSPAddrUnmap(const hbUCPSysMem *mem) {
+  return mem ? 0 : hbrt_ucp_refused(HB_SYS_INVALID_ARGUMENT, "hbDSPAddrUnmap: mem is NULL; pass an hbUCPSysMem.");
+}
 
 API const char *hbUCPGetVersion(void) { return hbDNNGetVersion(); }
 API const char *hbUCPGetSocName(void) { return "S100"; }
@@ -298,6 +313,50 @@ static void take_shape(hbDNNTensorProperties *old, const struct hbrtUcpPropertie
     if (old->validShape.dimensionSize[at] < 0) old->validShape.dimensionSize[at] = given->validShape.dimensionSize[at];
 }
 
+/* The rows of a picture's two planes, which must be the same. */
+static int32_t take_rows(hbDNNTensorProperties *old, const struct hbrtUcpTensor *planes, const char *name) {
+  const int64_t rows[] = {planes[0].properties.stride[1], planes[1].properties.stride[1]};
+  for (int32_t at = 0; at < PLANES; at++)
+    if (rows[at] <= 0 || rows[at] > INT32_MAX)
+      return hbrt_ucp_refused(HB_DNN_INVALID_ARGUMENT,
+                              "hbDNNInferV2: stride[1] of the input %s_%s is %lld; set it to the bytes of a row.", name,
+                              at ? "uv" : "y", (long long)rows[at]);
+  if (rows[0] != rows[1])
+    return hbrt_ucp_refused(HB_DNN_INVALID_ARGUMENT,
+                            "hbDNNInferV2: stride[1] is %lld for %s_y and %lld for %s_uv; both must be the same.",
+                            (long long)rows[0], name, (long long)rows[1], name);
+  old->alignedShape.dimensionSize[old->tensorLayout == HB_DNN_LAYOUT_NCHW ? 3 : 2] = (int32_t)rows[0];
+  return 0;
+}
+
+/* Whether the given strides are these, along dimensions that have neighbors. */
+static bool is_stride(const struct hbrtUcpProperties *given, const hbDNNTensorShape *shape, const int64_t *stride) {
+  bool is_same = true;
+  for (int32_t at = 0; at < shape->numDimensions; at++)
+    is_same = is_same && (shape->dimensionSize[at] <= 1 || given->stride[at] == stride[at]);
+  return is_same;
+}
+
+/* Strides of the padded array, of the dense one, or none at all. */
+static int32_t take_strides(hbDNNTensorProperties *old, const struct hbrtUcpProperties *given, const char *name) {
+  const hbDNNTensorShape *shape = &old->validShape;
+  int64_t padded[HB_DNN_TENSOR_MAX_DIMENSIONS], none[HB_DNN_TENSOR_MAX_DIMENSIONS] = {0};
+  int64_t dense[HB_DNN_TENSOR_MAX_DIMENSIONS];
+  if (old->alignedByteSize < 0 || shape->numDimensions < 1) return 0;
+  for (int32_t at = shape->numDimensions - 1; at >= 0; at--) {
+    padded[at] = old->stride[at];
+    dense[at] = at + 1 < shape->numDimensions ? dense[at + 1] * shape->dimensionSize[at + 1] : old->stride[at];
+  }
+  if (is_stride(given, shape, padded) || is_stride(given, shape, none)) return 0;
+  if (!is_stride(given, shape, dense))
+    return hbrt_ucp_refused(
+        HB_DNN_INVALID_ARGUMENT,
+        "hbDNNInferV2: the strides of the input %s are neither those that were reported nor those of the dense array.",
+        name);
+  old->alignedShape = *shape;
+  return 0;
+}
+
 static int32_t take_inputs(struct inference *made, const struct hbrtUcpTensor *given) {
   int32_t count = 0, status = hbDNNGetInputCount(&count, made->model);
   if (status) return status;
@@ -305,14 +364,15 @@ static int32_t take_inputs(struct inference *made, const struct hbrtUcpTensor *g
   for (int32_t at = 0; at < count; at++, given++) {
     hbDNNTensor *tensor = &made->inputs[at];
     if ((status = hbDNNGetInputTensorProperties(&tensor->properties, made->model, at))) return status;
+    const char *name;
+    if ((status = hbDNNGetInputName(&name, made->model, at))) return status;
     tensor->sysMem[0] = old_block(&given->sysMem);
     if (!is_planes(&tensor->properties)) {
+      if ((status = take_strides(&tensor->properties, &given->properties, name))) return status;
       take_shape(&tensor->properties, &given->properties);
       continue;
     }
-    int32_t row = tensor->properties.tensorLayout == HB_DNN_LAYOUT_NCHW ? 3 : 2;
-    if (given->properties.stride[1] > 0)
-      tensor->properties.alignedShape.dimensionSize[row] = (int32_t)given->properties.stride[1];
+    if ((status = take_rows(&tensor->properties, given, name))) return status;
     tensor->properties.tensorType = HB_DNN_IMG_TYPE_NV12_SEPARATE;
     given++;
     tensor->sysMem[1] = old_block(&given->sysMem);
@@ -334,13 +394,22 @@ static int32_t take_outputs(struct inference *made, const struct hbrtUcpTensor *
 
 static int32_t at_once(struct task *task);
 
+static int32_t too_many(int32_t status) {
+  return hbrt_ucp_refused(status, "%d tasks are alive; release them with hbUCPReleaseTask.", (int)MAX_TASKS);
+}
+
 API int32_t hbDNNInferV2(hbUCPTaskHandle_t *taskHandle, struct hbrtUcpTensor *output, const struct hbrtUcpTensor *input,
                          hbDNNHandle_t dnnHandle) {
-  if (!output || !input) return HB_DNN_INVALID_ARGUMENT;
+  if (!output || !input)
+    return hbrt_ucp_refused(HB_DNN_INVALID_ARGUMENT, "hbDNNInferV2: %s is NULL; pass an array of hbDNNTensor.",
+                            output ? "input" : "output");
   bool is_new = !taskHandle || !*taskHandle;
   struct task *task = is_new ? new_task() : task_of(*taskHandle);
-  if (!task) return is_new ? HB_DNN_TASK_NUM_EXCEED_LIMIT : ASKED(hbDNNReleaseTask(*taskHandle));
-  if (task->is_submitted || task->is_dsp) return HB_DNN_API_USE_ERROR;
+  if (!task) return is_new ? too_many(HB_DNN_TASK_NUM_EXCEED_LIMIT) : ASKED(hbDNNReleaseTask(*taskHandle));
+  if (task->is_submitted || task->is_dsp)
+    return hbrt_ucp_refused(HB_DNN_API_USE_ERROR,
+                            "hbDNNInferV2: *taskHandle is a task %s; set it to NULL for a new task.",
+                            task->is_dsp ? "of hbDSPRpcV2" : "that was already submitted");
   struct inference made = {.model = dnnHandle};
   int32_t status = ASKED(take_inputs(&made, input));
   if (!status) status = ASKED(take_outputs(&made, output));
@@ -360,9 +429,11 @@ API int32_t hbDNNInferV2(hbUCPTaskHandle_t *taskHandle, struct hbrtUcpTensor *ou
 }
 
 API int32_t hbDSPRpcV2(hbUCPTaskHandle_t *taskHandle, hbUCPSysMem *input, hbUCPSysMem *output, int32_t rpcCmd) {
-  if (taskHandle && *taskHandle) return HB_DSP_INVALID_ARGUMENT;
+  if (taskHandle && *taskHandle)
+    return hbrt_ucp_refused(HB_DSP_INVALID_ARGUMENT, "hbDSPRpcV2: *taskHandle is %p; set it to NULL for a new task.",
+                            *taskHandle);
   struct task *task = new_task();
-  if (!task) return HB_DSP_TASK_NUM_EXCEED_LIMIT;
+  if (!task) return too_many(HB_DSP_TASK_NUM_EXCEED_LIMIT);
   task->is_dsp = true;
   task->command = rpcCmd;
   if (input) task->blocks[0] = old_block(input);
@@ -416,17 +487,24 @@ static int32_t cores(uint64_t backend, int first, int count, uint64_t any) {
 }
 
 static int32_t submit(struct task *task, const hbUCPSchedParam *how) {
+  int32_t mask = task->is_dsp ? cores(how->backend, 8, 2, HB_UCP_DSP_CORE_ANY)
+                              : cores(how->backend, 0, 4, HB_UCP_BPU_CORE_ANY);
+  const char *kind = task->is_dsp ? "DSP" : "BPU";
+  if (mask < 0)
+    return hbrt_ucp_refused(task->is_dsp ? HB_DSP_INVALID_CORE : HB_DNN_INVALID_ARGUMENT,
+                            "hbUCPSubmitTask: backend is 0x%llx, which names no %s core: use HB_UCP_%s_CORE_ANY.",
+                            (unsigned long long)how->backend, kind, kind);
   if (task->is_dsp) {
     hbDSPRpcCtrlParam ctrl;
     HB_DSP_INITIALIZE_RPC_CTRL_PARAM(&ctrl);
-    ctrl.dspCoreId = cores(how->backend, 8, 2, HB_UCP_DSP_CORE_ANY);
+    ctrl.dspCoreId = mask;
     ctrl.rpcCmd = task->command, ctrl.priority = how->priority, ctrl.customId = how->customId;
     hbSysMem *blocks[] = {&task->blocks[0], &task->blocks[1]};
     return hbDSPRpc(&task->dsp, blocks[0]->phyAddr ? blocks[0] : NULL, blocks[1]->phyAddr ? blocks[1] : NULL, &ctrl);
   }
   hbDNNInferCtrlParam ctrl;
   HB_DNN_INITIALIZE_INFER_CTRL_PARAM(&ctrl);
-  ctrl.bpuCoreId = cores(how->backend, 0, 4, HB_UCP_BPU_CORE_ANY);
+  ctrl.bpuCoreId = mask;
   ctrl.priority = how->priority, ctrl.customId = how->customId;
   for (int32_t at = 0; at < task->count; at++) {
     struct inference *one = &task->inferences[at];
@@ -477,15 +555,19 @@ static int32_t at_once(struct task *task) {
 API int32_t hbUCPSubmitTask(hbUCPTaskHandle_t taskHandle, hbUCPSchedParam *schedParam) {
   struct task *task = task_of(taskHandle);
   if (!task) return ASKED(hbDNNReleaseTask(taskHandle)); /* which rejects it, with a message */
-  if (!schedParam) return HB_DNN_INVALID_ARGUMENT;
-  if (task->is_submitted) return HB_DNN_API_USE_ERROR;
+  if (!schedParam)
+    return hbrt_ucp_refused(HB_DNN_INVALID_ARGUMENT, "hbUCPSubmitTask: schedParam is NULL; pass an hbUCPSchedParam.");
+  if (task->is_submitted)
+    return hbrt_ucp_refused(HB_DNN_API_USE_ERROR, "hbUCPSubmitTask: the task was already submitted; create a new one.");
   return ASKED(submit_and_watch(task, schedParam));
 }
 
 API int32_t hbUCPWaitTaskDone(hbUCPTaskHandle_t taskHandle, int32_t timeout) {
   struct task *task = task_of(taskHandle);
   if (!task) return ASKED(hbDNNWaitTaskDone(taskHandle, timeout));
-  if (!task->is_submitted) return HB_DNN_API_USE_ERROR;
+  if (!task->is_submitted)
+    return hbrt_ucp_refused(HB_DNN_API_USE_ERROR,
+                            "hbUCPWaitTaskDone: the task was not submitted; call hbUCPSubmitTask first.");
   return ASKED(wait_for(task, timeout));
 }
 
@@ -497,7 +579,8 @@ API int32_t hbUCPReleaseTask(hbUCPTaskHandle_t taskHandle) {
 API int32_t hbUCPSetTaskDoneCb(hbUCPTaskHandle_t taskHandle, hbUCPTaskDoneCb callback, void *userData) {
   struct task *task = task_of(taskHandle);
   if (!task) return ASKED(hbDNNReleaseTask(taskHandle));
-  if (!callback) return HB_DNN_INVALID_ARGUMENT;
+  if (!callback)
+    return hbrt_ucp_refused(HB_DNN_INVALID_ARGUMENT, "hbUCPSetTaskDoneCb: callback is NULL; pass a function.");
   task->callback = callback;
   task->userdata = userData;
   return task->is_submitted ? ASKED(watch(task)) : 0;
@@ -509,7 +592,10 @@ API int32_t hbDNNGetTaskOutputTensorProperties(struct hbrtUcpProperties *propert
   if (!task) return ASKED(hbDNNReleaseTask(taskHandle));
   if (!properties || inferIndex < 0 || inferIndex >= task->count || outputIndex < 0 ||
       outputIndex >= task->inferences[inferIndex].output_count)
-    return HB_DNN_INVALID_ARGUMENT;
+    return hbrt_ucp_refused(HB_DNN_INVALID_ARGUMENT,
+                            "hbDNNGetTaskOutputTensorProperties: properties is NULL, or the task has no inference %d "
+                            "with an output %d.",
+                            inferIndex, outputIndex);
   const struct inference *one = &task->inferences[inferIndex];
   fill(properties, &one->outputs[outputIndex].properties, kept_of(one->model, OUTPUT, outputIndex));
   return 0;

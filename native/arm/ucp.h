@@ -12,6 +12,9 @@
 
 static __thread int32_t kept_status;
 
+/** Print why a call of this generation is refused, a sentence, on standard error; returns the status. */
+int32_t hbrt_ucp_refused(int32_t status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /** Create a task of a CV op with a copy of its parameters, which is freed with the task; otherwise like hbDSPRpcV2. */
 int32_t hbrt_ucp_op(hbUCPTaskHandle_t *taskHandle, const void *param, size_t size, hbUCPSysMem *output, int32_t command);
 

@@ -17,6 +17,10 @@ static hbUCPSysMem block_of(const hbVPImage *image) {
   return (hbUCPSysMem){image->dataPhyAddr, image->dataVirAddr, size};
 }
 
+static int32_t missing(const char *function) {
+  return hbrt_ucp_refused(HB_SYS_INVALID_ARGUMENT, "%s: an image or a parameter is NULL.", function);
+}
+
 /* Create the task of an op whose parameters follow its two images. */
 #define OP(command, param)                                                                             \
   do {                                                                                                 \
@@ -26,13 +30,13 @@ static hbUCPSysMem block_of(const hbVPImage *image) {
 
 API int32_t hbVPResize(hbUCPTaskHandle_t *taskHandle, hbVPImage *dstImg, hbVPImage const *srcImg,
                        hbVPInterpolationType interpolation) {
-  if (!dstImg || !srcImg) return HB_SYS_INVALID_ARGUMENT;
+  if (!dstImg || !srcImg) return missing("hbVPResize");
   hbDSPCvResizeParam param = {.src = *srcImg, .dst = *dstImg, .interpolation = (int32_t)interpolation};
   OP(RESIZE, param);
 }
 
 API int32_t hbVPCvtColor(hbUCPTaskHandle_t *taskHandle, hbVPImage *dstImg, hbVPImage const *srcImg) {
-  if (!dstImg || !srcImg) return HB_SYS_INVALID_ARGUMENT;
+  if (!dstImg || !srcImg) return missing("hbVPCvtColor");
   hbDSPCvCvtColorParam param = {.src = *srcImg, .dst = *dstImg};
   OP(CVT_COLOR, param);
 }
@@ -48,7 +52,7 @@ static void invert(double *m) {
 
 API int32_t hbVPWarpAffine(hbUCPTaskHandle_t *taskHandle, hbVPImage *dstImg, hbVPImage const *srcImg,
                            hbVPAffineParam const *affineParam) {
-  if (!dstImg || !srcImg || !affineParam) return HB_SYS_INVALID_ARGUMENT;
+  if (!dstImg || !srcImg || !affineParam) return missing("hbVPWarpAffine");
   hbDSPCvWarpAffineParam param = {.src = *srcImg,
                                   .dst = *dstImg,
                                   .interpolation = affineParam->interpolation,
@@ -61,7 +65,7 @@ API int32_t hbVPWarpAffine(hbUCPTaskHandle_t *taskHandle, hbVPImage *dstImg, hbV
 
 API int32_t hbVPGaussianBlur(hbUCPTaskHandle_t *taskHandle, hbVPImage *dstImg, hbVPImage const *srcImg,
                              hbVPGaussianBlurParam const *gaussianParam) {
-  if (!dstImg || !srcImg || !gaussianParam) return HB_SYS_INVALID_ARGUMENT;
+  if (!dstImg || !srcImg || !gaussianParam) return missing("hbVPGaussianBlur");
   hbDSPCvGaussianBlurParam param = {.src = *srcImg,
                                     .dst = *dstImg,
                                     .kernelSize = gaussianParam->kernelSize,

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from hbrt.native.files import include_dir
+from hbrt.samples_dir import samples_dir
 from tests.native.arm.conftest import Compile, Run, cc
 from tools.stand_in import write_model
 
@@ -47,14 +48,21 @@ def test_a_picture_is_two_inputs_and_tasks_are_submitted(compiled: Compile, run:
     assert answer.stdout.splitlines() == [
         "data_y 16 x 24 x 1 of type 3, strides -1 1",
         "data_uv 8 x 12 x 2 of type 3, strides -1 2",
+        "refused 1 1",
         *["again 1", "released 1", "output 2 12 7"] * 2,
         "127.000 128.000 129.000",
         "S100 1 cores, no input 1",
     ]
 
 
+def test_strides_of_an_input_are_the_padded_or_the_dense_ones(compiled: Compile, run: Run) -> None:
+    answer = run(compiled("ucp_strides.c"), samples_dir() / "dnn" / "digits_int8.onnx", HBRT_CHECK="all")
+    assert answer.stdout.splitlines() == ["1 0 0 equal 1", "refused 1"], answer.stderr
+    assert "the strides of the input image are neither" in answer.stderr
+
+
 def test_an_op_runs_on_the_core_that_was_named(compiled: Compile, run: Run) -> None:
     answer = run(compiled("ucp_dsp.c"), HBRT_CHECK="all")
     assert answer.stdout.splitlines() == ["0 1 0 0 0", "0.032 0.087 0.237 0.644"], answer.stderr
-    assert "ucp_dsp.c:23: hbDSPRpc" in answer.stderr
+    assert "backend is 0x1, which names no DSP core: use HB_UCP_DSP_CORE_ANY." in answer.stderr
     assert "leak" not in answer.stderr

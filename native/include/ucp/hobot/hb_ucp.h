@@ -16,7 +16,7 @@ extern "C" {
 /** A task; valid until hbUCPReleaseTask. */
 typedef void *hbUCPTaskHandle_t;
 
-/** Task priorities; larger first. 254 preempts ordinary tasks; 255 preempts 254 as well. */
+/** Task priorities; larger first. A DSP interrupts ordinary tasks for 254, and 254 for 255; a BPU does not. */
 typedef enum { HB_UCP_PRIORITY_LOWEST = 0, HB_UCP_PRIORITY_HIGHEST = 255 } hbUCPTaskPriority;
 
 /** Processors that may run a task, ORed; HB_UCP_CORE_ANY must be used alone. */

@@ -68,6 +68,14 @@ int main(int, char **argv) {
   const hbDNNQuantiType quanti = outputs[0].properties.quantiType;
   CHECK(quanti != (outputs[0].properties.scale.scaleLen > 0 ? SCALE : NONE));
   CHECK(hbUCPMallocCached(&outputs[0].sysMem, outputs[0].properties.alignedByteSize, 0));
+  hbUCPTaskHandle_t none = nullptr;
+  int64_t &row = inputs[1].properties.stride[1], kept = row;
+  row = -1;
+  const bool needs_rows = hbDNNInferV2(&none, outputs.data(), inputs.data(), model) == HB_DNN_INVALID_ARGUMENT;
+  row = kept + 32;
+  std::printf("refused %d %d\n", needs_rows,
+              hbDNNInferV2(&none, outputs.data(), inputs.data(), model) == HB_DNN_INVALID_ARGUMENT);
+  row = kept;
   if (Run(model, inputs, outputs, 1) || Run(model, inputs, outputs, 2)) return 1;
   CHECK(hbDNNInferV2(nullptr, outputs.data(), inputs.data(), model));
   CHECK(hbUCPMemFlush(&outputs[0].sysMem, HB_SYS_MEM_CACHE_INVALIDATE));
