@@ -80,7 +80,7 @@ def test_an_import_loads_nothing_heavy_and_no_other_side(module: str, tmp_path: 
     assert loaded & SIDES <= {module}
 
 
-@pytest.mark.parametrize("module", ["dsp_server.gateway.serve", "arm_client.transport.remote_link"])
+@pytest.mark.parametrize("module", ["dsp_server.gateway.gateway", "arm_client.transport.remote_link"])
 def test_neither_end_of_a_remote_board_loads_asyncio(module: str, tmp_path: Path) -> None:
     loaded = loaded_by_importing(module, tmp_path)
     assert "zmq" in loaded

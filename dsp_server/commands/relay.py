@@ -76,7 +76,7 @@ def _be_relay(board: BoardPaths, idle: float, listen: str | None, keys: Path | N
 
 
 def _listen(board: BoardPaths, endpoint: str, keys: Path | None, *, detach: bool) -> None:
-    from dsp_server.gateway.listening import parse_endpoint
+    from dsp_server.gateway.server import parse_endpoint
 
     place = parse_endpoint(endpoint, keys)
     if detach:
@@ -86,7 +86,7 @@ def _listen(board: BoardPaths, endpoint: str, keys: Path | None, *, detach: bool
         relay = ask(board, "listen", LISTEN_SECONDS, endpoint=endpoint, **chosen)
         show_text(f"The relay of board {board.name} listens at {relay['endpoint']}: process {relay['pid']}.")
     else:
-        from dsp_server.gateway.serve import serve
+        from dsp_server.gateway.gateway import serve
 
         serve(
             board,

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from dsp_server import runtime
 from dsp_server.core.builtin import as_status, explain
 from dsp_server.core.op_effects import sweep
-from dsp_server.detectors.call import Call
-from dsp_server.detectors.run import run_checked
+from dsp_server.detectors.call import Call, run_checked
 from dsp_server.hardware import cycles
 from hbrt.findings.checks import Check
 from hbrt.profiles.work import Work

@@ -107,7 +107,7 @@ class Gateways:
         try:
             arguments = [str(self._paths.path), gateway.endpoint, gateway.keys, str(os.getpid())]
             places = [self._journal.log_fd, self._journal.log_fd, theirs]
-            pid = start_interpreter("dsp_server.gateway.serve", places, arguments)
+            pid = start_interpreter("dsp_server.gateway.gateway", places, arguments)
         except BaseException:
             os.close(ready_fd)
             raise

@@ -1,13 +1,19 @@
-"""One op call under checks: what detectors may change before the op runs, and how they report findings."""
+"""Runs an op under the detectors for the checks that are on: what they may change, and how they report findings.
+
+A detector is a module of this package with ``watch(call)``, a context manager around the op: before the op it may
+replace the call's views or engines; it reports findings with ``call.find``.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from importlib import import_module
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from dsp_server import runtime
 from hbrt.ddr import faults
@@ -18,11 +24,11 @@ if TYPE_CHECKING:
     from dsp_server.hardware.cycles import CycleCounter
     from dsp_server.hardware.descriptors import Idma
     from dsp_server.hardware.tile_manager import TileManager
+    from dsp_server.registry import Op
     from hbrt.mailbox.dirty_ranges import DirtyRanges
 
 
 _NO_TRACER: Final = object()
-_RUN: Final = "dsp_server.detectors.run"
 _PACKAGE: Final = f"{os.path.dirname(runtime.__file__)}/"  # noqa: PTH120 - text, as in sites
 
 
@@ -127,8 +133,8 @@ class Call:
         """Make the op's frames, which lie between the fault handler and run_checked, raise."""
         frame: FrameType | None = sys._getframe()  # noqa: SLF001 - there is no public API
         is_op = False
-        while frame is not None and (name := frame.f_globals.get("__name__")) != _RUN:
-            if name == faults.__name__:
+        while frame is not None and frame.f_code is not run_checked.__code__:
+            if frame.f_globals.get("__name__") == faults.__name__:
                 is_op = True
             elif is_op:
                 frame.f_trace = self._stop
@@ -138,3 +144,45 @@ class Call:
 
     def _stop(self, *_event: object) -> None:
         raise MistakeError(self.mistake)
+
+
+Watch: TypeAlias = Callable[[Call], AbstractContextManager[None]]
+DETECTORS: Final = {
+    int(Check.MEMORY): "dsp_server.detectors.memory",
+    int(Check.DMA): "dsp_server.detectors.dma",
+    int(Check.COHERENCE): "dsp_server.detectors.coherence",
+    int(Check.HOOKS): "dsp_server.detectors.injection",
+}
+"""Check -> its module; the first is outermost, and sees what the op sees. Plain ints: ``&`` on a flag costs more."""
+
+
+def run_checked(function: Op, call: Call) -> int:
+    """Run an op under the detectors of ``call.checks``; return its result or raise its exception.
+
+    Raises:
+        MistakeError: a detector found a mistake, under Check.FAIL_FAST.
+    """
+    try:
+        checks = int(call.checks)
+        watches = [_watch_of(module) for check, module in DETECTORS.items() if checks & check]
+        with watches[0](call) if len(watches) == 1 else _all(watches, call):
+            result = function(call.input, call.output, call.tile_manager)
+    finally:
+        call.end()
+    if call.mistake:
+        raise MistakeError(call.mistake)
+    return result
+
+
+def _watch_of(name: str) -> Watch:
+    module = sys.modules.get(name) or import_module(name)  # importlib's import_module alone costs an extra call
+    watch: Watch = module.watch
+    return watch
+
+
+@contextmanager
+def _all(watches: Iterable[Watch], call: Call) -> Iterator[None]:
+    with ExitStack() as stack:
+        for watch in watches:
+            stack.enter_context(watch(call))
+        yield

@@ -14,8 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from dsp_server import runtime
-from dsp_server.detectors.page_faults import NO_ACCESS, op_line
-from dsp_server.detectors.pages import Hold, Pages, Span, spans_of
+from dsp_server.detectors.page_faults import NO_ACCESS, Hold, Pages, Span, op_line, spans_of
 from dsp_server.hardware.buffers import address_of
 from hbrt.findings.record import Place
 from hbrt.mailbox.dirty_ranges import watched

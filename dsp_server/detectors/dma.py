@@ -18,8 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from dsp_server import runtime
-from dsp_server.detectors.page_faults import NO_ACCESS, READ_ONLY, op_line
-from dsp_server.detectors.pages import Hold, Pages, Span, spans_of
+from dsp_server.detectors.page_faults import NO_ACCESS, READ_ONLY, Hold, Pages, Span, op_line, spans_of
 from dsp_server.detectors.tiles import PagedTileManager
 from dsp_server.hardware import descriptors
 from dsp_server.hardware.buffers import address_of, caller_line

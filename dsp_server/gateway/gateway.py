@@ -9,21 +9,29 @@ has too many unread bytes.
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, NoReturn
 
 import zmq
 
+from dsp_server.clients import RELAY
 from dsp_server.gateway.connections import MAX_UNREAD_BYTES, Connection, is_given
 from dsp_server.gateway.handler import ConnectionHandler, SendQueue
-from dsp_server.gateway.listening import ListenOptions
 from dsp_server.gateway.observer import Observer
 from dsp_server.gateway.remote_client import RemoteClient, activity_of
-from dsp_server.gateway.server import Server
+from dsp_server.gateway.server import ListenOptions, Server, parse_endpoint
+from dsp_server.process.event_loop import ended_by_signals
 from dsp_server.process.intake import source_fd
+from dsp_server.process.launch import raise_descriptor_limit, set_title
+from dsp_server.relay.serve import serve_and_announce, write_log
 from hbrt.attach.link import LocalLink
+from hbrt.board.paths import BoardPaths
 from hbrt.borders.printable import printable
+from hbrt.errors import BoardError
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.remote import BEAT_SECONDS, PROGRAM_SAYS, RemoteFrame, decode, encode
 from hbrt.status import Status
@@ -289,3 +297,49 @@ class Gateway(Server):
         self._ending.append(served.handler)  # before deleting it: the handler counts until its thread ends
         del self._served[identity]
         return served.connection
+
+
+READY_FD = 3
+
+
+def serve(paths: BoardPaths, options: ListenOptions, on_running: Callable[[str], None]) -> None:
+    """Serve programs on other machines until a signal or the end of the board.
+
+    Args:
+        paths: The board.
+        options: Address and keys.
+        on_running: Called once, with the endpoint, when the gateway is listening.
+
+    Raises:
+        BoardError: the gateway cannot listen; no daemon serves the board, or it refused.
+    """
+    raise_descriptor_limit()
+    link = LocalLink(paths, RELAY)
+    try:
+        gateway = Gateway(link, options, write_log)
+        try:
+            with ended_by_signals(gateway, gateway.stop):
+                write_log(f"The relay listens at {gateway.endpoint}, {'with' if options.keys else 'without'} keys.")
+                on_running(gateway.endpoint)
+                set_title("gateway", paths.name)
+                gateway.run()
+        finally:
+            gateway.close()
+    finally:
+        link.close()
+
+
+def main() -> NoReturn:
+    """Run a gateway started by a daemon; arguments: ``directory endpoint keys daemon_pid``; ``keys`` may be empty."""
+    directory, endpoint, keys, daemon = sys.argv[1:]
+    os.set_inheritable(READY_FD, False)
+
+    def body(announce: Callable[[str], None]) -> None:
+        def on_running(listens_at: str) -> None:
+            if os.getppid() != int(daemon):  # the board's next daemon does not know this process
+                raise BoardError("The daemon that started this relay has ended.")
+            announce(listens_at)
+
+        serve(BoardPaths(Path(directory)), parse_endpoint(endpoint, Path(keys) if keys else None), on_running)
+
+    sys.exit(serve_and_announce(body, READY_FD))

@@ -7,7 +7,7 @@ from pathlib import Path
 _SIDE = Path(__file__).parents[1]  # as faulthandler writes it: symbolic links are not resolved
 _CALLERS = tuple(
     f'  File "{_SIDE / name}", line '
-    for name in ("core/loop.py", "core/image_loader.py", "detectors/run.py", "c_images/runtime_calls.py")
+    for name in ("core/loop.py", "core/image_loader.py", "detectors/call.py", "c_images/runtime_calls.py")
 )
 _RUN_IN_C = " in hbrt_dsp_run "  # in a sanitizer's frame: this function of native/dsp/image.c calls the image's
 

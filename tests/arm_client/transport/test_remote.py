@@ -485,7 +485,7 @@ def test_two_machines_and_a_cable_that_is_cut(dsp_board: Board, tmp_path: Path) 
     curve_keys.add_client(keys, "alice")
     waiter.write_text(WAITER)
     before = dsp_board.status()["memory"]["used_bytes"]
-    listening = "dsp_server.gateway.listening."
+    listening = "dsp_server.gateway.server."
     limits = {f"{listening}HEARTBEAT_MS": HEARTBEAT_MS, f"{listening}HEARTBEAT_TIMEOUT_MS": HEARTBEAT_TIMEOUT_MS}
     relay = shlex.join(relay_command(dsp_board.path, keys, limits, "tcp://10.99.0.1:5557"))
     script = ["sh", HERE / "two_machines.sh", sys.executable, relay, keys, SAMPLES / "softmax.py", waiter]

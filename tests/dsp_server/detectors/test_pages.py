@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from dsp_server.detectors.pages import Span
+from dsp_server.detectors.page_faults import Span
 
 
 @st.composite

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from dsp_server import runtime
-from dsp_server.detectors import run
-from dsp_server.detectors.call import Call, MistakeError
+from dsp_server.detectors import call as detectors
+from dsp_server.detectors.call import Call, MistakeError, run_checked
 from hbrt.findings.checks import Check
 from hbrt.findings.record import Finding
 
@@ -52,7 +52,7 @@ def entered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     modules: dict[str, Any] = {"found_memory": SimpleNamespace(watch=memory), "found_dma": SimpleNamespace(watch=dma)}
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setattr(run, "DETECTORS", {Check.MEMORY: "found_memory", Check.DMA: "found_dma"})
+    monkeypatch.setattr(detectors, "DETECTORS", {Check.MEMORY: "found_memory", Check.DMA: "found_dma"})
     return entered
 
 
@@ -75,7 +75,7 @@ def test_the_detectors_of_the_checks_watch(
 ) -> None:
     used: list[object] = []
     call, output = make_call(checks, used)
-    assert run.run_checked(op, call) == 3
+    assert run_checked(op, call) == 3
     assert (entered, bytes(output)) == (who, written)
     assert used == ([("other tcm", "counter", "other idma")] if Check.DMA in checks else [])
     assert [(one.kind, one.places[0].op) for one in found] == ([("dma-left", "op")] if Check.DMA in checks else [])
@@ -87,7 +87,7 @@ def test_fail_fast_ends_the_op_with_the_mistake(entered: list[str], found: list[
     sys.settrace(tracer)  # a debugger's
     try:
         with pytest.raises(MistakeError, match=r"A mistake\."):
-            run.run_checked(op, call)
+            run_checked(op, call)
         assert sys.gettrace() is tracer
     finally:
         sys.settrace(before)

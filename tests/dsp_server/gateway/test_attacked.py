@@ -98,9 +98,9 @@ def strict() -> Iterator[tuple[Board, RemoteRelay]]:
     """A board of its own, and a relay that waits less for a greeting and for a sign of life."""
     limits = {
         **BRISK,
-        "dsp_server.gateway.listening.HANDSHAKE_MS": 1500,
-        "dsp_server.gateway.listening.HEARTBEAT_MS": 500,
-        "dsp_server.gateway.listening.HEARTBEAT_TIMEOUT_MS": 1500,
+        "dsp_server.gateway.server.HANDSHAKE_MS": 1500,
+        "dsp_server.gateway.server.HEARTBEAT_MS": 500,
+        "dsp_server.gateway.server.HEARTBEAT_TIMEOUT_MS": 1500,
     }
     with private_board() as board, RemoteRelay(board.path, limits=limits) as relay:
         yield board, relay

@@ -26,7 +26,7 @@ from tests.waiting import until
 
 PING = b"\x04\x07\x04PING\x00\x00"
 PART = b"\x03" + struct.pack(">Q", 1 << 16) + bytes(1 << 16)  # of a message that never ends
-QUICK = {**BRISK, "dsp_server.gateway.listening.HEARTBEAT_MS": 50}
+QUICK = {**BRISK, "dsp_server.gateway.server.HEARTBEAT_MS": 50}
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from arm_client.client import Board, connect
 from dsp_server.gateway import gateway, observer, remote_client
 from dsp_server.gateway.gateway import Gateway
 from dsp_server.gateway.handler import SendQueue
-from dsp_server.gateway.listening import parse_endpoint
 from dsp_server.gateway.remote_client import MAX_UNREAD, MAX_UNREAD_BYTES, MAX_WAITING, RemoteClient
+from dsp_server.gateway.server import parse_endpoint
 from hbrt.attach.link import LocalLink
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.layout import PAGE_BYTES
@@ -406,7 +406,7 @@ class TestWhereToListen:
             parse_endpoint(endpoint, None)
 
     def test_a_port_in_use(self, dsp_board: Board, relay: RemoteRelay) -> None:
-        from dsp_server.gateway.serve import serve
+        from dsp_server.gateway.gateway import serve
         from hbrt_farm.leases.serve import serve as serve_farm
         from hbrt_farm.leases.server import Limits
 

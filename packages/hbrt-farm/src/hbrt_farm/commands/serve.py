@@ -62,7 +62,7 @@ def serve(
     A program gets one with HBRT_BOARD=farm://HOST:PORT, and waits in a queue if all boards are taken. When the program
     ends, its board is replaced by a fresh one. The farm ends on Ctrl-C, and its boards with it.
     """
-    from dsp_server.gateway.listening import parse_endpoint
+    from dsp_server.gateway.server import parse_endpoint
     from hbrt.errors import WrongUseError
     from hbrt_farm.leases.pools import DEFAULT, Pool, parse_pool
     from hbrt_farm.leases.serve import serve as serve_farm

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from dsp_server.gateway.listening import ListenOptions
+from dsp_server.gateway.server import ListenOptions
 from dsp_server.process.event_loop import ended_by_signals
 from dsp_server.process.launch import raise_descriptor_limit, set_title
 from hbrt.borders.printable import LINES, printable

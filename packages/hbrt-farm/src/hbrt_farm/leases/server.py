@@ -18,8 +18,7 @@ import zmq
 
 from dsp_server.gateway.connections import MAX_UNKNOWN_BYTES, Connection, is_given
 from dsp_server.gateway.handler import bounded_reply
-from dsp_server.gateway.listening import ListenOptions
-from dsp_server.gateway.server import Server
+from dsp_server.gateway.server import ListenOptions, Server
 from dsp_server.process.intake import source_fd
 from hbrt.borders.printable import printable
 from hbrt.errors import BoardError

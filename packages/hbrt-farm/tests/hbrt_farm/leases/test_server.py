@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dsp_server.gateway import listening
-from dsp_server.gateway.listening import ListenOptions
+from dsp_server.gateway.server import ListenOptions
 from hbrt.protocol.control import decode_reply
 from hbrt.protocol.frames import Message
 from hbrt.protocol.remote import RemoteFrame, encode
