@@ -241,7 +241,7 @@ def _going_on(host: _Host, call: Callable[..., int]) -> Callable[..., int]:
         status = call(task, left_ms)
         if status == Status.HB_DSP_TIMEOUT and left_ms != timeout and process.default is not None:
             tasks = process.default.tasks
-            status = note(tasks.why_not_ended(timeout), tasks.why())
+            status = note(tasks.refusals.not_ended(timeout), tasks.why())
         return status
 
     return made

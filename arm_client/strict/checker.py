@@ -133,7 +133,7 @@ class TaskChecker(Watcher):
         try:
             entry = self._check(handle, given)
         except MistakeError as error:
-            return self._tasks.refuse(Status.HB_DSP_INVALID_ARGUMENT, str(error))
+            return self._tasks.refusals.refuse(Status.HB_DSP_INVALID_ARGUMENT, str(error))
         if entry is not None:
             mailbox, footprint, slot = self._link.mailbox, entry.footprint, handle & SLOT_MASK
             mailbox.note_site(slot, call_site())
@@ -323,7 +323,7 @@ class TaskChecker(Watcher):
         if known is not None and known[0] == generation and known[1] == self._parameters(*given[4:6]):
             return known[2]
         cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes = given
-        if self._tasks.is_held(handle & SLOT_MASK) and self._tasks.refusal(*given) is not None:
+        if self._tasks.slots.is_held(handle & SLOT_MASK) and self._tasks.refusals.of_task(*given) is not None:
             return None
         into, out = Span(input_phy, input_phy + input_bytes), Span(output_phy, output_phy + output_bytes)
         raw = self._parameters(input_phy, input_bytes)

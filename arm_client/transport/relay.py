@@ -86,7 +86,9 @@ class Relay(Carrier):
                     return handle
             if not self._is_gone(channel, handle, why):
                 break
-        return tasks.refuse(Status.HB_DSP_RELAY_LOST, f"The relay of board {self._link.paths.name} cannot be reached.")
+        return tasks.refusals.refuse(
+            Status.HB_DSP_RELAY_LOST, f"The relay of board {self._link.paths.name} cannot be reached."
+        )
 
     @staticmethod
     def _send(channel: RelayChannel, handle: int, request: bytes) -> None:
@@ -120,7 +122,7 @@ class Relay(Carrier):
             try:
                 channel = open_channel(self._link)
             except RequestRefusedError as error:
-                return self.tasks.refuse(error.status, str(error))
+                return self.tasks.refusals.refuse(error.status, str(error))
             try:
                 with self.table:
                     if self._channel is None:
@@ -192,7 +194,7 @@ class Relay(Carrier):
                 return
             self._channel = None
             for slot, handle in enumerate(tasks.handles):
-                is_under_way = handle and tasks.map[tasks.states + slot] < _DONE and not tasks.is_held(slot)
+                is_under_way = handle and tasks.map[tasks.states + slot] < _DONE and not tasks.slots.is_held(slot)
                 if is_under_way and handle != unsent and tasks.lose(handle, end):
                     slots.append(slot)
         eventfd_write(self._link.doorbell, 1)

@@ -83,7 +83,7 @@ class Remote(Carrier):
         tasks.map[tasks.states + slot] = _EMPTY
         self._ask_of(RemoteFrame.DROP, handle)  # wait for it: from here on a queued task must not run
         tasks.waiters.wake()
-        tasks.free.append(slot)
+        tasks.slots.free.append(slot)
 
     def _ask_of(self, kind: RemoteFrame, handle: int) -> State | None:
         """Return a task's state at the relay after the frame's request; None if the connection is gone."""

@@ -60,7 +60,7 @@ class Scheduled(Inline):
     def publish(self, handle: int, given: tuple[int, ...]) -> int:
         """Like ``Carrier.publish``; one of the process's cores runs the task when its turn comes."""
         if not self._core.is_program():
-            return self.tasks.refuse(*_OTHER_THREAD)
+            return self.tasks.refusals.refuse(*_OTHER_THREAD)
         self._core.submit(self.make_ready(handle), given[2])
         return handle
 
@@ -70,9 +70,9 @@ class Scheduled(Inline):
         if tasks.has_ended(handle):
             return 0
         if not self._core.is_program():
-            return tasks.refuse(*_OTHER_THREAD)
+            return tasks.refusals.refuse(*_OTHER_THREAD)
         self._core.wait(lambda: tasks.has_ended(handle), round(timeout_ms * 1000) if timeout_ms > 0 else None)
-        return 0 if tasks.has_ended(handle) else tasks.why_not_ended(timeout_ms)
+        return 0 if tasks.has_ended(handle) else tasks.refusals.not_ended(timeout_ms)
 
     def close(self) -> None:
         """Like ``Carrier.close``, once everything submitted has run."""

@@ -12,33 +12,26 @@ from a foreign one. Calls return a status and never raise; ``why`` has the messa
 from __future__ import annotations
 
 import ctypes
-import functools
 import struct
-import threading
 from collections import deque
 from ctypes import addressof
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from hbrt.attach.question import Question
+from hbrt.attach.refusals import Refusals
+from hbrt.attach.slots import Slots
 from hbrt.attach.waiting import Waiters
 from hbrt.board.forked import mark, notice
-from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
-from hbrt.mailbox import submission
-from hbrt.mailbox.handle import SERIAL_BITS, SLOT_MASK, DeadHandle, kind_of, serial_of
+from hbrt.ddr.layout import SLOT_COUNT
+from hbrt.mailbox.handle import SERIAL_BITS, SLOT_MASK, serial_of
 from hbrt.mailbox.native import ASK, NO_SLOT, native
-from hbrt.mailbox.schedule import OF_ANOTHER_BOARD, OF_ITS_OWNER
+from hbrt.mailbox.schedule import OF_ITS_OWNER
 from hbrt.mailbox.spin import poll_budget_ns
-from hbrt.mailbox.submission import Refusal, unserved
+from hbrt.mailbox.submission import unserved
 from hbrt.mailbox.table import (
-    ANSWER_OFFSET,
-    CORE_MASK,
-    CORE_MASK_AT,
     FIRST_END,
-    RESULT,
     Answer,
     Mailbox,
-    Request,
     State,
 )
 from hbrt.profiles.work import NO_WORK, Work
@@ -53,34 +46,12 @@ if TYPE_CHECKING:
     from hbrt.trace.ring import Ring, RingFile
     from hbrt.types import hbDSPRpcCtrlParam, hbSysMem
 
-SLOTS_AT_ONCE = 64
 _REQUEST = struct.Struct("=4q4Q")  # hbrt_request
 _CHECKED, _ELSEWHERE = 1, 2  # for hbrt_prepare: the blocks are checked; another board, or this process, runs it
 # Plain integers: comparing with an enum member costs a call.
 _EMPTY, _SENT, _RUNNING, _DONE = int(State.EMPTY), int(State.SENT), int(State.RUNNING), int(FIRST_END)
 
 _CANCELLED = b"The task was canceled before a core claimed it."
-
-
-class _FreeSlots(list[int]):
-    """The unused slots: those in this list, safe from signal handlers, and those in C."""
-
-    def __init__(self, client: Any, lib: Any) -> None:
-        super().__init__()
-        self._client, self._lib = client, lib
-
-    def __len__(self) -> int:
-        count: int = self._lib.hbrt_slot_count(self._client)
-        return super().__len__() + count
-
-    def pop(self) -> int:  # type: ignore[override]  # takes the last one
-        try:
-            return super().pop()
-        except IndexError:
-            slot: int = self._lib.hbrt_slot_take(self._client)
-            if slot < 0:
-                raise
-            return slot
 
 
 def new_client(link: Link, first_serial: int = 0) -> tuple[Any, object]:
@@ -137,7 +108,7 @@ class Carrier:
             given: As for ``Tasks.submit``.
 
         Returns:
-            The handle; or a status, with its message passed to ``Tasks.refuse``, and then nobody has the task.
+            The handle; or a status, with its message passed to ``Refusals.refuse``, and then nobody has the task.
         """
         raise NotImplementedError
 
@@ -214,8 +185,8 @@ class Direct(Carrier):
         if published > 0:
             return published
         if published == ASK:  # this attachment is leaving the board
-            return tasks.refuse(tasks.link.fault or Status.HB_DSP_NOT_RUNNING, tasks.link.why_faulty())
-        return tasks.refuse(*unserved(tasks.link.core_count))
+            return tasks.refusals.refuse(tasks.link.fault or Status.HB_DSP_NOT_RUNNING, tasks.link.why_faulty())
+        return tasks.refusals.refuse(*unserved(tasks.link.core_count))
 
 
 @final
@@ -225,6 +196,8 @@ class Tasks:
     Attributes:
         carrier: Brings them to their cores.
         watchers: Observers of the tasks.
+        slots: Leased ones, and what becomes of a slot.
+        refusals: Why a call fails.
         lost: Tasks whose slots went with their carrier, by handle, until they are released.
     """
 
@@ -243,11 +216,8 @@ class Tasks:
         self.watchers: list[Watcher] = []
         self.lost: dict[int, Lost] = {}
         self.carrier = carrier or Direct()
-        # Released while queued or running: emptied when ended. The thread that takes a slot out owns it.
-        self._dropped: dict[int, None] = {}
         self._abandoned: deque[tuple[int, object]] = deque()
-        self._lock = threading.RLock()  # a signal handler may submit in the middle of a submission
-        self._texts = threading.local()
+        self.refusals = Refusals(link)
         self._traced: list[RingFile] = []
         self._open(polls=polls)
         self.carrier.carry(self)
@@ -262,8 +232,7 @@ class Tasks:
         self.client, self._place = new_client(link, self._first_serial)
         held = ffi.buffer(self.lib.hbrt_client_handles(self.client), SLOT_COUNT * 8)
         self.handles = memoryview(held).cast("B").cast("Q")  # Python threads see what C writes
-        self.free = _FreeSlots(self.client, self.lib)
-        self.lib.hbrt_slots_give(self.client, link.first_slots[::-1], len(link.first_slots))
+        self.slots = Slots(link, self.refusals, self.lib, self.client)
         if polls:
             self.lib.hbrt_client_polls(self.client, poll_budget_ns())
         self.waiters = Waiters(link, self.client)
@@ -280,7 +249,7 @@ class Tasks:
         """
         if not 0 <= given[2] < 1 << self.link.core_count and not self.carrier.elsewhere(given[0]):
             # Not a kind of core that a program can name.
-            return self.refuse(*self.refusal(*given) or unserved(self.link.core_count))
+            return self.refusals.refuse(*self.refusals.of_task(*given) or unserved(self.link.core_count))
         return self._queue(*given)
 
     def accelerate(self, *given: int) -> int:
@@ -300,14 +269,14 @@ class Tasks:
         return handle if handle > 0 else 0  # noqa: FURB136 - an interrupt may come after a call
 
     def _queue(self, *given: int) -> int:
-        if (self.link.fault or not mark[0]) and (found := self._refusal(*given)) is not None:
-            return self.refuse(*found)
+        if (self.link.fault or not mark[0]) and (found := self.refusals.of_any_task(*given)) is not None:
+            return self.refusals.refuse(*found)
         if self.watchers or not self.carrier.is_direct:
             return self._carry(*given)
         try:
             request = _REQUEST.pack(*given)
         except struct.error:
-            return self.refuse_unpacked(*given)
+            return self._refuse_unpacked(*given)
         try:
             handle: int = self.lib.hbrt_submit(self.client, request, 0)
             return handle if handle > 0 else self._submit_rarely(self.lib.hbrt_submit, handle, request, 0, *given)
@@ -334,19 +303,19 @@ class Tasks:
     def _prepare(self, elsewhere: int, *given: int) -> int:
         """Write a task into a slot; returns its handle, with state SENT, or a status."""
         cmd, priority, core_mask, *rest = given
-        if elsewhere == OF_ITS_OWNER and (found := self.refusal(*given)) is not None:
+        if elsewhere == OF_ITS_OWNER and (found := self.refusals.of_task(*given)) is not None:
             return self._refuse_task(given, *found)
         try:
             request = _REQUEST.pack(cmd, priority, elsewhere or core_mask, *rest)
         except struct.error:
-            return self.refuse_unpacked(*given)
+            return self._refuse_unpacked(*given)
         checked = _ELSEWHERE if elsewhere else 0
         handle: int = self.lib.hbrt_prepare(self.client, request, checked)
         return handle if handle > 0 else self._submit_rarely(self.lib.hbrt_prepare, handle, request, checked, *given)
 
     def _submit_rarely(self, call: Any, answer: int, request: bytes, checked: int, *given: int) -> int:
         """Continue with a task that C did not accept in hbrt_submit or hbrt_prepare, or that no core serves."""
-        if answer == ASK and not checked and (found := self._refusal(*given)) is not None:
+        if answer == ASK and not checked and (found := self.refusals.of_any_task(*given)) is not None:
             return self._refuse_task(given, *found)
         while answer in {ASK, NO_SLOT}:
             if answer == NO_SLOT:
@@ -356,15 +325,14 @@ class Tasks:
                 self.lib.hbrt_slots_give(self.client, (slot,), 1)
             answer = call(self.client, request, checked or _CHECKED)
             if answer == ASK:
-                return self.refuse_unpacked(*given)
-        return answer if answer > 0 else self.refuse(*unserved(self.link.core_count))
+                return self._refuse_unpacked(*given)
+        return answer if answer > 0 else self.refusals.refuse(*unserved(self.link.core_count))
 
     def _take_back(self, handle: int, status: int) -> int:
         """Undo ``_prepare`` for a task that nobody has; returns the status."""
         slot = handle & SLOT_MASK
         if self._discard(handle):
-            self.map[self.states + slot] = _EMPTY
-            self.free.append(slot)
+            self.slots.put_back(slot)
         return status
 
     def _release_newest(self, *given: int, since: int = 0) -> None:
@@ -379,38 +347,15 @@ class Tasks:
         if handle > 0 and serial_of(handle) > since:
             self.release(handle)
 
-    def is_held(self, slot: int) -> bool:
-        """Whether another board runs the task in a slot, where it stays SENT until its end."""
-        mask: int
-        (mask,) = CORE_MASK.unpack_from(self.map, self.records + slot * SLOT_RECORD_BYTES + CORE_MASK_AT)
-        return mask == OF_ANOTHER_BOARD
-
-    def refusal(self, cmd: int, priority: int, core_mask: int, custom_id: int, *blocks: int) -> Refusal | None:
-        """Return why a task is refused, None if it is valid; arguments as for ``submit``."""
-        if 0 <= core_mask < 1 << self.link.core_count:
-            return self._refusal(cmd, priority, core_mask, custom_id, *blocks)
-        request = Request(0, custom_id, cmd, priority, core_mask, self.client_id, self.client_id, *blocks)
-        return submission.number_refusal(self.link.core_count, request)
-
-    def _refusal(self, *given: int) -> Refusal | None:
-        """Like ``refusal``, for a task that may be for an accelerator."""
-        if not mark[0]:
-            notice()
-        if self.link.fault:
-            return self.link.fault, self.link.why_faulty()
-        cmd, priority, core_mask, custom_id, *blocks = given
-        request = Request(0, custom_id, cmd, priority, core_mask, self.client_id, self.client_id, *blocks)
-        return submission.refusal(len(self.link.core_doorbells), request, self.link.block_refusal)
-
     def _refuse_task(self, given: tuple[int, ...], status: int, why: str) -> int:
         for watcher in self.watchers:
             watcher.refused(given, status, why)
-        return self.refuse(status, why)
+        return self.refusals.refuse(status, why)
 
-    def refuse_unpacked(self, *given: int) -> int:
+    def _refuse_unpacked(self, *given: int) -> int:
         """Refuse a task whose fields do not fit a slot; arguments as for ``submit``."""
-        found = self.refusal(*given) or (Status.HB_DSP_INVALID_ARGUMENT, f"The task {given} does not fit a slot.")
-        return self._refuse_task(given, *found)
+        unfit = Status.HB_DSP_INVALID_ARGUMENT, f"The task {given} does not fit a slot."
+        return self._refuse_task(given, *(self.refusals.of_task(*given) or unfit))
 
     def follow_trace(self, ring: Ring | None) -> None:
         """Have C record submissions and waits into a file next to a ring from now on; None stops it."""
@@ -436,29 +381,8 @@ class Tasks:
 
     def lease_more(self) -> int:
         """Get a slot when none is free: one whose dropped task has ended, else more from the daemon."""
-        from hbrt.errors import RequestRefusedError
-
-        self.release_abandoned()
-        self._empty_dropped()
-        with self._lock:
-            while True:
-                try:
-                    return self.free.pop()
-                except IndexError:
-                    pass  # none, or other threads took all of them, which needs no lock
-                if not self.link.leases_slots:
-                    return self.refuse(
-                        Status.HB_DSP_TASK_NUM_EXCEED_LIMIT,
-                        f"Client {self.client_id} has {len(self.link.first_slots)} tasks, the maximum for one "
-                        "process; release finished tasks with hbDSPReleaseTask.",
-                    )
-                # Slots that arrive too late for an interrupted request are added by a later one, also in a single C
-                # call.
-                asked = Question(undo=functools.partial(functools.partial, self.free.extend))
-                try:
-                    self.free.extend(self.link.request("slots", asked, count=SLOTS_AT_ONCE))
-                except RequestRefusedError as error:
-                    return self.refuse(error.status, str(error))
+        self.empty_released()
+        return self.slots.take()
 
     def release_later(self, handle: int, keep: object) -> None:
         """Release a task at a later call, and drop ``keep`` when it has ended: finalizers must not take locks."""
@@ -482,29 +406,7 @@ class Tasks:
     def empty_released(self) -> None:
         """Empty the slots of tasks that were released while running and have ended since, as at an orderly exit."""
         self.release_abandoned()
-        self._empty_dropped()
-
-    def _empty_dropped(self) -> None:
-        for slot in list(self._dropped):
-            if self.map[self.states + slot] < _RUNNING:
-                self.carrier.cancel(slot)  # the claim lock was unavailable when it was dropped
-            self._regain(slot)
-
-    def _regain(self, slot: int) -> None:
-        """Reclaim the slot of a finished dropped task, once: interrupts come only at calls.
-
-        So an interrupt may lose a slot until this process ends, but never frees one twice, for two tasks to share.
-        """
-        at, mm, dropped = self.states + slot, self.map, self._dropped
-        try:
-            del dropped[slot]
-        except KeyError:
-            return  # taken by another thread
-        if mm[at] >= _DONE:
-            mm[at] = _EMPTY
-            self.free.append(slot)
-        else:
-            dropped[slot] = None
+        self.slots.put_back_ended(self.carrier.cancel)
 
     # -- wait ---------------------------------------------------------------------------------------------------
 
@@ -532,8 +434,8 @@ class Tasks:
         if state == _DONE:
             return 0
         if state > _DONE:
-            return self._why_failed(slot)
-        return self.refuse_handle(handle) if state == ASK else self.why_not_ended(timeout_ms)
+            return self.refusals.failed(slot)
+        return self.refuse_handle(handle) if state == ASK else self.refusals.not_ended(timeout_ms)
 
     def finish(self, handle: int) -> int:
         """Wait for a task without a time limit, and release it if it succeeded; otherwise like ``wait``."""
@@ -544,20 +446,8 @@ class Tasks:
             if state == _DONE:
                 return 0
             if state > _DONE:
-                return self._why_failed(slot)
+                return self.refusals.failed(slot)
         return self.wait(handle, 0) or self.release(handle)
-
-    def why_not_ended(self, timeout_ms: float) -> int:
-        """Return the status of a wait that timed out or whose board is gone; ``why`` has the message."""
-        if self.link.fault:
-            return self.refuse(self.link.fault, self.link.why_faulty())
-        why = self.mailbox.claim_lock.why_held()
-        text = f"The task did not finish within {timeout_ms:g} ms; it keeps running. {why}".rstrip()
-        return self.refuse(Status.HB_DSP_TIMEOUT, text)
-
-    def _why_failed(self, slot: int) -> int:
-        result: int = RESULT.unpack_from(self.map, self.records + slot * SLOT_RECORD_BYTES + ANSWER_OFFSET)[1]
-        return self.refuse(result, self.mailbox.text(slot))
 
     # -- the outcome --------------------------------------------------------------------------------------------
 
@@ -598,7 +488,7 @@ class Tasks:
 
     def why(self) -> str:
         """Return the message for this thread's last refusal."""
-        return getattr(self._texts, "text", "")
+        return self.refusals.why()
 
     # -- release ------------------------------------------------------------------------------------------------
 
@@ -619,10 +509,8 @@ class Tasks:
             return 0 if self.lost.pop(handle, None) is not None else self.refuse_handle(handle)
         if self.link.fault:
             return 0
-        at, mm = self.states + slot, self.map
-        if mm[at] >= _DONE:
-            mm[at] = _EMPTY
-            self.free.append(slot)
+        if self.slots.has_ended(slot):
+            self.slots.put_back(slot)
         else:
             self.carrier.drop(slot, handle)
         return 0
@@ -633,8 +521,7 @@ class Tasks:
             self.carrier.cancel(slot)
             self.waiters.wake()
         finally:
-            self._dropped[slot] = None
-        self._regain(slot)
+            self.slots.put_back_later(slot)
 
     def lose(self, handle: int, end: Lost) -> bool:
         """End a task without its slot, which the caller then drops; returns False if it was released meanwhile."""
@@ -686,26 +573,11 @@ class Tasks:
         """In a forked child: drop the parent's tasks; every handle is refused with the link's fault."""
         self._discard_all()
         self._abandoned.clear()
-        self._lock = threading.RLock()
+        self.slots.detach_in_child()
         self.carrier.detach_in_child()
 
     def refuse_handle(self, handle: int) -> int:
         """Refuse a handle of no live task, saying which kind it is."""
         if (lost := self.lost.get(handle)) is not None:
-            return self.refuse(lost.status, lost.why)
-        kind = kind_of(handle, self.client_id, range(self._first_serial + 1, self._last_serial() + 1))
-        if kind is DeadHandle.NONE:
-            return self.refuse(Status.HB_DSP_INVALID_TASK_HANDLE, f"{handle} is not a task handle; hbDSPRpc fills one.")
-        if self.link.fault in {Status.HB_DSP_FORKED, Status.HB_DSP_NOT_RUNNING}:
-            return self.refuse(self.link.fault, self.link.why_faulty())
-        if kind is DeadHandle.RELEASED:
-            return self.refuse(Status.HB_DSP_TASK_RELEASED, f"The task {handle:#x} was already released.")
-        return self.refuse(
-            Status.HB_DSP_FOREIGN_TASK_HANDLE,
-            f"The task {handle:#x} does not belong to this process's attachment (client {self.link.client_id}).",
-        )
-
-    def refuse(self, status: int, sentence: str) -> int:
-        """Store the message for ``why`` in this thread, and return the status."""
-        self._texts.text = sentence
-        return status
+            return self.refusals.refuse(lost.status, lost.why)
+        return self.refusals.no_task(handle, range(self._first_serial + 1, self._last_serial() + 1))

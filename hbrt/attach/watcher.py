@@ -18,12 +18,12 @@ class Watcher:
             given: As for ``Tasks.submit``.
 
         Returns:
-            0; or a status that refuses the task, with its message passed to ``Tasks.refuse``.
+            0; or a status that refuses the task, with its message passed to ``Refusals.refuse``.
         """
         return 0
 
     def refused(self, given: tuple[int, ...], status: int, why: str) -> None:
-        """A task is refused because of its fields; arguments as for ``submitted`` and ``Tasks.refuse``."""
+        """A task is refused because of its fields; arguments as for ``submitted`` and ``Refusals.refuse``."""
 
     def waiting(self, handle: int, timeout_ms: float) -> int:  # noqa: ARG002 - see Tasks.wait
         """A thread is about to wait for a task; returns 0, or a status that ends the wait at once."""

@@ -36,8 +36,8 @@ def live(board: str, voice: socket.socket) -> None:
     tasks.release(handle)
     blocks.free(other.phy_addr)
     blocks.free(block.phy_addr)
-    while tasks.free:
-        tasks.free.pop()
+    while tasks.slots.free:
+        tasks.slots.free.pop()
     tasks.release(tasks.submit(ops.GATED, 0, 1, 0, 0, 0, 0, 0))
     session.close()
     voice.send(json.dumps({"status": status}).encode())

@@ -162,7 +162,7 @@ class Routed(Carrier):
                 return run(route, there, handle, given)
         except (BoardError, RequestRefusedError) as error:
             status = getattr(error, "status", Status.HB_DSP_RELAY_LOST)
-            return self.tasks.refuse(int(status), on_route(route, str(error)))
+            return self.tasks.refusals.refuse(int(status), on_route(route, str(error)))
 
     def _run_there(self, route: Route, there: OtherBoard, handle: int, given: tuple[int, ...]) -> int:
         """Run a task on the other board; returns as ``publish`` does."""
@@ -181,7 +181,7 @@ class Routed(Carrier):
         for phy_addr in (given[4], given[6]):
             if phy_addr in there.refused:
                 why = f"It does not have the block {phy_addr:#x} at this address: {there.refused[phy_addr]}"
-        return self.tasks.refuse(status, on_route(route, why))
+        return self.tasks.refusals.refuse(status, on_route(route, why))
 
     def _compare(self, route: Route, there: OtherBoard, handle: int, given: tuple[int, ...]) -> int:
         """Run a task there, then here, from the same bytes; the program continues with this board's result."""
@@ -192,7 +192,7 @@ class Routed(Carrier):
             if ended.is_refused:
                 return self._refuse_there(route, there, ended.status, *given)
             if there.link.fault:
-                return tasks.refuse(there.link.fault, on_route(route, there.link.why_faulty()))
+                return tasks.refusals.refuse(there.link.fault, on_route(route, there.link.why_faulty()))
             changed = keep_apart(is_on=True)
             published = self._inner.publish(handle, given)
             if published < 0:

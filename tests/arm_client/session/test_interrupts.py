@@ -24,7 +24,7 @@ from arm_client.arrays import Buffer
 from arm_client.client import Board
 from arm_client.memory.block import block_users
 from arm_client.session.session import set_default
-from hbrt.attach import tasks as slots
+from hbrt.attach import slots
 from hbrt.mailbox import spin
 from hbrt.mailbox.table import State
 from tests.arm_client.conftest import Chip
@@ -292,14 +292,14 @@ def test_slots_that_were_granted_to_an_interrupted_request_go_to_the_next_one(
     monkeypatch.setattr(slots, "SLOTS_AT_ONCE", SLOTS)
     tasks, is_over = board.session.tasks, False
     for at in range(1, MAX_PLACES):
-        while tasks.free:
-            tasks.free.pop()
+        while tasks.slots.free:
+            tasks.slots.free.pop()
         before = board.status()["slots"]["leased"]
-        is_over = not is_interrupted(at, lambda: tasks.free.append(tasks.lease_more()))
+        is_over = not is_interrupted(at, lambda: tasks.slots.free.append(tasks.lease_more()))
         board.ping()  # takes in what came too late
         granted = board.status()["slots"]["leased"] - before
         # The one that was taken out when the interrupt came may be lost with it.
-        assert granted - len(tasks.free) <= 1, at
+        assert granted - len(tasks.slots.free) <= 1, at
         if is_over:
             break
     assert is_over, "the places were not all visited"

@@ -38,7 +38,7 @@ def test_an_interrupt_before_the_task_is_handed_over_leaves_nothing(
 ) -> None:
     mem, tasks = chip.mem(64, bytes(64)), chip.board.session.tasks
     assert chip.outcome(chip.ECHO, mem, mem)[0] == 0  # with a relay, it runs now
-    free = len(tasks.free)
+    free = len(tasks.slots.free)
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -48,5 +48,5 @@ def test_an_interrupt_before_the_task_is_handed_over_leaves_nothing(
         with pytest.raises(KeyboardInterrupt):
             hb.hbDSPRpc(hb.hbDSPTask_t(), mem, mem, chip.ctrl(chip.ECHO))
     assert tasks.live_handles() == []
-    assert len(tasks.free) == free
+    assert len(tasks.slots.free) == free
     assert chip.outcome(chip.ECHO, mem, mem)[0] == 0
