@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -76,15 +75,14 @@ def command(
     os.environ["HBRT_CHECK"] = failing(settings.words("HBRT_CHECK"))
     given = {name: os.environ[name] for name in os.environ if name.startswith("HBRT_") and name != SCHEDULE}
     with (
-        tempfile.TemporaryDirectory(prefix="hbrt-explore-") as folder,
         runs_memory() as board,
-        Runner(program, arguments, timeout, Path(folder), board) as runner,
+        Runner(program, arguments, timeout, board) as runner,
         ExitStack() as stack,
     ):
         if is_farmed:
             from arm_client.commands.explore.farmed import Work, runs_on_farm
 
-            work = Work(program, arguments, timeout, Path(folder))
+            work = Work(program, arguments, timeout)
             run_all = stack.enter_context(runs_on_farm(work, min(boards, runs), address))
         else:
             run_all = runner.run_all

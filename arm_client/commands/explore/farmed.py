@@ -6,7 +6,6 @@ import os
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from arm_client.commands.explore.search import Run, RunAll, Runner
@@ -24,12 +23,11 @@ class Work:
         program: Its file.
         arguments: Its arguments.
         seconds: How long a run may take.
-        folder: Directory for the runs' files.
     """
 
-    def __init__(self, program: str, arguments: Sequence[str], seconds: float, folder: Path) -> None:
+    def __init__(self, program: str, arguments: Sequence[str], seconds: float) -> None:
         self._program, self._arguments, self._seconds = program, tuple(arguments), seconds
-        self._folder, self._directory = str(folder), str(Path.cwd())
+        self._directory = str(Path.cwd())
         self._on: Any = None
         self._runner: Runner | None = None
         self._stack = ExitStack()
@@ -42,11 +40,8 @@ class Work:
         if self._runner is None or self._on is not board:  # a board that died has another one after it
             self.close()
             os.chdir(self._directory)
-            Path(self._folder).mkdir(parents=True, exist_ok=True)  # it does not exist on another machine
-            mine = self._stack.enter_context(TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True))
-            self._runner = self._stack.enter_context(
-                Runner(self._program, self._arguments, self._seconds, Path(mine), str(board.path))
-            )
+            runner = Runner(self._program, self._arguments, self._seconds, str(board.path))
+            self._runner = self._stack.enter_context(runner)
             self._on = board
         return self._runner.run(settings)
 

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from arm_client.commands.run.forks import Forks
+from arm_client.commands.run.forks import Forks, file_in_memory
 from hbrt.exploration.schedule import Choice, Preemption, deeper, shrunk, text_of
 from hbrt.exploration.seeds import BOARD, LOG, SCHEDULE, settings_of, simpler
 
@@ -62,13 +62,12 @@ class Runner:
         program: A Python file.
         arguments: Its arguments.
         seconds: How long a run may take.
-        folder: For files of the runs.
         board: Directory of a board whose memory they use.
     """
 
-    def __init__(self, program: str, arguments: Sequence[str], seconds: float, folder: Path, board: str) -> None:
+    def __init__(self, program: str, arguments: Sequence[str], seconds: float, board: str) -> None:
         self._board = board
-        self._program, self._arguments, self._seconds, self._folder = program, arguments, seconds, folder
+        self._program, self._arguments, self._seconds = program, arguments, seconds
         self._forks = Forks(*_LOADED)
         self.runs = 0
 
@@ -86,12 +85,11 @@ class Runner:
             BoardError: the process that forks for the runs has ended.
         """
         self.runs += 1
-        log = self._folder / "log"
-        log.unlink(missing_ok=True)
-        ended = self._forks.run(
-            self._program, self._arguments, {**settings, LOG: str(log), BOARD: self._board}, self._seconds
-        )
-        choices, count, digest = _read_log(log)
+        with file_in_memory() as log:
+            ended = self._forks.run(
+                self._program, self._arguments, {**settings, LOG: str(log), BOARD: self._board}, self._seconds
+            )
+            choices, count, digest = _read_log(log)
         return Run(settings, TIMED_OUT if ended.has_timed_out else ended.code, ended.output, choices, count, digest)
 
     def run_all(self, settings: Iterable[Mapping[str, str]]) -> Generator[Run, None, None]:
@@ -101,8 +99,7 @@ class Runner:
 
 def _read_log(file: Path) -> tuple[tuple[Choice, ...], int, str]:
     choices, count, digest = [], 0, ""
-    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    for line in lines:
+    for line in file.read_text(encoding="utf-8").splitlines():
         first, *rest = line.split(" ", 5)
         if first == "end":
             count, digest = int(rest[0]), rest[1]

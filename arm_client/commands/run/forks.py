@@ -15,8 +15,8 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self, cast
 
@@ -26,6 +26,16 @@ from hbrt.errors import BoardError
 from hbrt.settings import is_given
 
 _CTRL_C = {signal.SIGINT}
+
+
+@contextmanager
+def file_in_memory() -> Iterator[Path]:
+    """A file that other processes of this user can write by its path; it ends with the context or this process."""
+    fd = os.memfd_create("hbrt")
+    try:
+        yield Path(f"/proc/{os.getpid()}/fd/{fd}")
+    finally:
+        os.close(fd)
 
 
 class Ended(NamedTuple):
@@ -53,7 +63,6 @@ class Forks:
         self._loaded = loaded
 
     def __enter__(self) -> Self:
-        self._folder = tempfile.TemporaryDirectory(prefix="hbrt-forks-")
         # One thread of a library for arithmetic: the same bytes each time, and forks that work.
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _CTRL_C)
@@ -72,7 +81,6 @@ class Forks:
     def __exit__(self, *_: object) -> None:
         self._server.kill()
         self._server.communicate()
-        self._folder.cleanup()
 
     def run(
         self,
@@ -96,27 +104,26 @@ class Forks:
         Raises:
             BoardError: the process that forks has ended.
         """
-        output = Path(self._folder.name, "output")
-        output.unlink(missing_ok=True)  # what an earlier run left behind continues writing into its own
-        job = {
-            "program": program,
-            "arguments": list(arguments),
-            "settings": dict(settings),
-            "seconds": seconds,
-            "output": str(output),
-            "function": function,
-            "runner": runner,
-        }
         questions, answers = cast("IO[str]", self._server.stdin), cast("IO[str]", self._server.stdout)
-        try:
-            print(json.dumps(job), file=questions, flush=True)
-            answer = answers.readline()
-        except BrokenPipeError:
-            answer = ""
-        if not answer:
-            raise BoardError("The process that forks for each run of a program has ended; run the command again.")
-        code, has_timed_out = json.loads(answer)
-        return Ended(code, has_timed_out, output.read_text(encoding="utf-8", errors="replace"))
+        with file_in_memory() as output:  # what an earlier run left behind continues writing into its own
+            job = {
+                "program": program,
+                "arguments": list(arguments),
+                "settings": dict(settings),
+                "seconds": seconds,
+                "output": str(output),
+                "function": function,
+                "runner": runner,
+            }
+            try:
+                print(json.dumps(job), file=questions, flush=True)
+                answer = answers.readline()
+            except BrokenPipeError:
+                answer = ""
+            if not answer:
+                raise BoardError("The process that forks for each run of a program has ended; run the command again.")
+            code, has_timed_out = json.loads(answer)
+            return Ended(code, has_timed_out, output.read_text(encoding="utf-8", errors="replace"))
 
 
 def _serve(loaded: Sequence[str]) -> dict[str, Any] | None:
@@ -133,11 +140,11 @@ def _serve(loaded: Sequence[str]) -> dict[str, Any] | None:
             end_with(server)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _CTRL_C)
             return job
-        print(json.dumps(_end_of(pid, job["seconds"], Path(job["output"]))))
+        print(json.dumps(_end_of(pid, job["seconds"])))
     return None
 
 
-def _end_of(pid: int, seconds: float, output: Path) -> tuple[int, bool]:
+def _end_of(pid: int, seconds: float) -> tuple[int, bool]:
     """Exit code of a run, negative for a signal, and whether it took too long and was killed."""
     pidfd = os.pidfd_open(pid)
     try:
@@ -147,7 +154,6 @@ def _end_of(pid: int, seconds: float, output: Path) -> tuple[int, bool]:
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     finally:
         os.close(pidfd)
-    output.touch()  # it may have ended before it could
     return code, not is_over
 
 
@@ -155,7 +161,7 @@ def _be(job: dict[str, Any]) -> None:
     """Become the program of a job, up to its first line of Python; a program not in Python runs from here."""
     os.environ.update(job["settings"])
     null = os.open(os.devnull, os.O_RDONLY)
-    output = os.open(job["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    output = os.open(job["output"], os.O_WRONLY)
     for fd, source in ((0, null), (1, output), (2, output)):
         os.dup2(source, fd)
     os.close(null)

@@ -45,11 +45,11 @@ def memory() -> Iterator[str]:
 
 
 @pytest.fixture
-def tried(memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Runner]:
+def tried(memory: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Runner]:
     monkeypatch.setenv("HBRT_IMAGE", str(RACES / "image.py"))
     monkeypatch.setenv("HBRT_CHECK", "fail")
 
-    return lambda program, seconds=PATIENCE_S: Runner(str(program), (), seconds, tmp_path, memory)
+    return lambda program, seconds=PATIENCE_S: Runner(str(program), (), seconds, memory)
 
 
 def test_there_are_ten_races() -> None:

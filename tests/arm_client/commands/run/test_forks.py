@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
-from arm_client.commands.run.forks import Forks
+from arm_client.commands.run.forks import Forks, file_in_memory
 from hbrt.errors import BoardError
 from tests.limits import PATIENCE_S
 
@@ -53,6 +54,16 @@ def test_one_that_hangs_is_killed_and_what_it_left_says_nothing_in_the_next(fork
     code, has_timed_out, _ = forks.run(str(left), [], {}, 1.0)
     assert (code, has_timed_out) == (-9, True)
     assert forks.run(str(program), [], {}, PATIENCE_S) == (0, False, "")
+
+
+def test_nothing_is_left_behind_even_by_a_killed_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))  # it makes no file at all
+    with Forks() as forks, file_in_memory() as log:
+        program = tmp_path / "program.py"
+        program.write_text("import os\nopen(os.environ['LOG'], 'a').write('logged')\nprint('told')\n")
+        assert forks.run(str(program), [], {"LOG": str(log)}, PATIENCE_S) == (0, False, "told\n")
+        assert log.read_text() == "logged"
+    assert not log.exists()
 
 
 def test_ctrl_c_interrupts_a_run_and_not_the_process_that_forks(tmp_path: Path) -> None:
