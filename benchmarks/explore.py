@@ -8,9 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
 import time
-from pathlib import Path
 
 from arm_client.commands.explore.command import runs_memory
 from arm_client.commands.explore.search import Runner, runs_of
@@ -28,12 +26,12 @@ def main() -> int:
     os.environ |= {"HBRT_IMAGE": str(races / "image.py"), "HBRT_CHECK": "fail"}
     missed = 0
     print(f"{'race':30} {'runs':>5} {'seconds':>8}  steps of the run")
-    with runs_memory() as board, tempfile.TemporaryDirectory(prefix="hbrt-explore-") as folder:
+    with runs_memory() as board:
         for file in sorted(races.glob("*.py")):
             if file.stem == "image":
                 continue
             start = time.monotonic()
-            with Runner(str(file), (), RUN_SECONDS, Path(folder), board) as runner:
+            with Runner(str(file), (), RUN_SECONDS, board) as runner:
                 failed = next((run for _, run in runs_of(runner.run_all, 0, runs, {}) if run.code), None)
                 took = time.monotonic() - start
                 missed += failed is None

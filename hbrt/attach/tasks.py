@@ -250,11 +250,7 @@ class Tasks:
         if not 0 <= given[2] < 1 << self.link.core_count and not self.carrier.elsewhere(given[0]):
             # Not a kind of core that a program can name.
             return self.refusals.refuse(*self.refusals.of_task(*given) or unserved(self.link.core_count))
-        return self._queue(*given)
-
-    def accelerate(self, *given: int) -> int:
-        """Like ``submit``, for accelerator cores: bit i of the mask is core i; accelerators come last."""
-        return self._queue(*given)
+        return self.accelerate(*given)
 
     def rpc(self, ctrl: hbDSPRpcCtrlParam, input: hbSysMem, output: hbSysMem) -> int:
         """Queue the task of hbDSPRpc on the fast path. Returns its handle, or 0 if ``submit`` must be used."""
@@ -268,7 +264,8 @@ class Tasks:
             raise
         return handle if handle > 0 else 0  # noqa: FURB136 - an interrupt may come after a call
 
-    def _queue(self, *given: int) -> int:
+    def accelerate(self, *given: int) -> int:
+        """Like ``submit``, for accelerator cores, too: bit i of the mask is core i; accelerators come last."""
         if (self.link.fault or not mark[0]) and (found := self.refusals.of_any_task(*given)) is not None:
             return self.refusals.refuse(*found)
         if self.watchers or not self.carrier.is_direct:
@@ -286,7 +283,7 @@ class Tasks:
 
     def _carry(self, *given: int) -> int:
         """Queue a task in steps: C prepares it, watchers are notified, and its carrier takes it."""
-        before, elsewhere = self._last_serial(), self.carrier.elsewhere(given[0])
+        before, elsewhere = self.lib.hbrt_client_serial(self.client), self.carrier.elsewhere(given[0])
         try:
             handle = self._prepare(elsewhere, *given)
             if handle < 0:
@@ -319,7 +316,8 @@ class Tasks:
             return self._refuse_task(given, *found)
         while answer in {ASK, NO_SLOT}:
             if answer == NO_SLOT:
-                slot = self.lease_more()
+                self.empty_released()
+                slot = self.slots.take()
                 if slot < 0:
                     return slot
                 self.lib.hbrt_slots_give(self.client, (slot,), 1)
@@ -378,11 +376,6 @@ class Tasks:
         return int(native().ffi.cast("uintptr_t", self.client))
 
     # -- slots --------------------------------------------------------------------------------------------------
-
-    def lease_more(self) -> int:
-        """Get a slot when none is free: one whose dropped task has ended, else more from the daemon."""
-        self.empty_released()
-        return self.slots.take()
 
     def release_later(self, handle: int, keep: object) -> None:
         """Release a task at a later call, and drop ``keep`` when it has ended: finalizers must not take locks."""
@@ -560,10 +553,6 @@ class Tasks:
         self.waiters.close()
         self.carrier = Carrier()  # break the cycle, which would keep the board's memory
 
-    def _last_serial(self) -> int:
-        serial: int = self.lib.hbrt_client_serial(self.client)
-        return serial
-
     def _discard_all(self) -> None:
         self.lost.clear()
         for slot in range(SLOT_COUNT):
@@ -580,4 +569,5 @@ class Tasks:
         """Refuse a handle of no live task, saying which kind it is."""
         if (lost := self.lost.get(handle)) is not None:
             return self.refusals.refuse(lost.status, lost.why)
-        return self.refusals.no_task(handle, range(self._first_serial + 1, self._last_serial() + 1))
+        last: int = self.lib.hbrt_client_serial(self.client)
+        return self.refusals.no_task(handle, range(self._first_serial + 1, last + 1))

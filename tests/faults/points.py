@@ -53,7 +53,7 @@ SOURCES = Path(__file__).resolve().parents[2] / "native" / "mailbox"
 _CORE, _CLIENT, _WAIT = "core.c", "client.c", "wait.c"
 _RUN = "dsp_server.core.loop:Core.run"
 _OP = "tests.faults.ops:gated"
-_MORE = "hbrt.attach.tasks:Tasks.lease_more"
+_MORE = "hbrt.attach.slots:Slots.take"
 _LINK, _BLOCKS = "hbrt.attach.link:LocalLink", "arm_client.memory.blocks:Blocks"
 _HELLO, _ALLOC, _TAKE, _RECLAIM = (
     "dsp_server.daemon.leases:Leases._on_hello",

@@ -295,7 +295,7 @@ def test_slots_that_were_granted_to_an_interrupted_request_go_to_the_next_one(
         while tasks.slots.free:
             tasks.slots.free.pop()
         before = board.status()["slots"]["leased"]
-        is_over = not is_interrupted(at, lambda: tasks.slots.free.append(tasks.lease_more()))
+        is_over = not is_interrupted(at, lambda: tasks.slots.free.append(tasks.slots.take()))
         board.ping()  # takes in what came too late
         granted = board.status()["slots"]["leased"] - before
         # The one that was taken out when the interrupt came may be lost with it.
