@@ -12,7 +12,7 @@ from dsp_server.hardware import cycles, descriptors, frame, tcm, tile_manager, t
 from dsp_server.lifecycle import restart_policy
 from dsp_server.memory import heap
 from hbrt import settings, types
-from hbrt.attach import tasks as hbrt_tasks
+from hbrt.attach import slots
 from hbrt.board import launch
 from hbrt.ddr import layout
 from hbrt.mailbox import table as mailbox
@@ -141,7 +141,7 @@ TASKS = (
     Choice(
         "task slots",
         f"{layout.SLOT_COUNT} a board, {clients.MAX_SLOTS} a process, leased {clients.FIRST_SLOTS} and then "
-        f"{hbrt_tasks.SLOTS_AT_ONCE} at a time",
+        f"{slots.SLOTS_AT_ONCE} at a time",
         "finding work is one scan of that many bytes",
     ),
     Choice("processes", f"{layout.CLIENT_COUNT - 1} a board", "a table of records"),

@@ -91,7 +91,7 @@ class Slots:
                 except RequestRefusedError as error:
                     return self._refusals.refuse(error.status, str(error))
 
-    def put_back(self, slot: int) -> None:
+    def release(self, slot: int) -> None:
         """Empty the slot of a task that has ended, or that nobody has."""
         self._map[self._layout.states + slot] = _EMPTY
         self.free.append(slot)
@@ -106,13 +106,13 @@ class Slots:
         (mask,) = CORE_MASK.unpack_from(self._map, self._layout.records + slot * SLOT_RECORD_BYTES + CORE_MASK_AT)
         return mask == OF_ANOTHER_BOARD
 
-    def put_back_later(self, slot: int) -> None:
+    def release_later(self, slot: int) -> None:
         """Empty the slot of a task without a handle once it has ended."""
         self._dropped[slot] = None
         self._regain(slot)
 
-    def put_back_ended(self, cancel: Callable[[int], bool]) -> None:
-        """Empty the slots of ``put_back_later`` whose tasks have ended; ``cancel`` those still queued."""
+    def release_ended(self, cancel: Callable[[int], bool]) -> None:
+        """Empty the slots of ``release_later`` whose tasks have ended; ``cancel`` those still queued."""
         for slot in list(self._dropped):
             if self._map[self._layout.states + slot] < _RUNNING:
                 cancel(slot)  # the claim lock was unavailable when it was dropped

@@ -330,7 +330,7 @@ class Tasks:
         """Undo ``_prepare`` for a task that nobody has; returns the status."""
         slot = handle & SLOT_MASK
         if self._discard(handle):
-            self.slots.put_back(slot)
+            self.slots.release(slot)
         return status
 
     def _release_newest(self, *given: int, since: int = 0) -> None:
@@ -399,7 +399,7 @@ class Tasks:
     def empty_released(self) -> None:
         """Empty the slots of tasks that were released while running and have ended since, as at an orderly exit."""
         self.release_abandoned()
-        self.slots.put_back_ended(self.carrier.cancel)
+        self.slots.release_ended(self.carrier.cancel)
 
     # -- wait ---------------------------------------------------------------------------------------------------
 
@@ -503,7 +503,7 @@ class Tasks:
         if self.link.fault:
             return 0
         if self.slots.has_ended(slot):
-            self.slots.put_back(slot)
+            self.slots.release(slot)
         else:
             self.carrier.drop(slot, handle)
         return 0
@@ -514,7 +514,7 @@ class Tasks:
             self.carrier.cancel(slot)
             self.waiters.wake()
         finally:
-            self.slots.put_back_later(slot)
+            self.slots.release_later(slot)
 
     def lose(self, handle: int, end: Lost) -> bool:
         """End a task without its slot, which the caller then drops; returns False if it was released meanwhile."""

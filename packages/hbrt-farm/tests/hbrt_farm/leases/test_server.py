@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dsp_server.gateway import listening
+from dsp_server.gateway import server as gateway_server
 from dsp_server.gateway.server import ListenOptions
 from hbrt.protocol.control import decode_reply
 from hbrt.protocol.frames import Message
@@ -73,8 +73,8 @@ def patched(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 @pytest.fixture
 def farm(patched: pytest.MonkeyPatch) -> Iterator[Farm]:
-    patched.setattr(listening, "HEARTBEAT_MS", 100)
-    patched.setattr(listening, "HEARTBEAT_TIMEOUT_MS", 200)
+    patched.setattr(gateway_server, "HEARTBEAT_MS", 100)
+    patched.setattr(gateway_server, "HEARTBEAT_TIMEOUT_MS", 200)
     one = Farm()
     yield one
     one.close()
