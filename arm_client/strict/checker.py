@@ -285,10 +285,10 @@ class TaskChecker(Watcher):
             return entry
         with self._lock:
             self._entries = [one for one in self._entries if self._is_unfinished(one)]
-            others = [one.footprint for one in self._entries] if may_race else []
+            others = self._entries[:] if may_race else []
             self._entries.append(entry)
         for other in others:
-            if (found := data_race(footprint, other)) is not None:
+            if (found := data_race(footprint, other.footprint)) is not None:
                 self._report_shared(footprint, other, found)
         return entry
 
@@ -432,9 +432,10 @@ class TaskChecker(Watcher):
         count = dirty_byte_count(block, start, end)
         self._find(missing_clean_behind_pointer(Span(address, address + end - start), count, into.start, at))
 
-    def _report_shared(self, new: TaskFootprint, old: TaskFootprint, found: DataRace) -> None:
+    def _report_shared(self, new: TaskFootprint, old: _Entry, found: DataRace) -> None:
         block = self._block_of(found.span.start)
         if block is None or block.is_shared_reported:
             return
         block.is_shared_reported = True
-        self._find(shared_block(found.span, (new.cmd, found.new), (old.cmd, found.old)))
+        site = self._link.mailbox.site(old.handle & SLOT_MASK)
+        self._find(shared_block(found.span, (new.cmd, found.new), (old.footprint.cmd, found.old), site))

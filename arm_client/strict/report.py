@@ -109,22 +109,24 @@ def _missing_clean_of(text: str, span: Span) -> Mistake:
     return Mistake("missing-clean", text, (used,))
 
 
-def shared_block(span: Span, new: tuple[int, int], old: tuple[int, int]) -> Mistake:
+def shared_block(span: Span, new: tuple[int, int], old: tuple[int, int], submitted_at: str) -> Mistake:
     """Report memory that two unfinished tasks use, one of which writes it.
 
     Args:
         span: That memory.
         new: Command of the task about to be submitted, and what it does there (an index into MEMORY_USES).
         old: Likewise, for the unfinished task.
+        submitted_at: ``file:line`` of the unfinished task's submission; empty if unknown.
     """
+    earlier = f" The earlier task was submitted at {submitted_at}." if submitted_at else ""
     return Mistake(
         "shared-block",
         f"This task of command {new[0]:#x} {MEMORY_USES[new[1]]} {span}, which an earlier one "
         f"of command {old[0]:#x} that has not finished {MEMORY_USES[old[1]]}: the result depends on their timing. Wait "
-        "for that one first, or use separate memory.",
+        f"for that one first, or use separate memory.{earlier}",
         tuple(
-            Place(MEMORY_USES[use], cmd=cmd, phy_addr=span.start, size_bytes=span.end - span.start)
-            for cmd, use in (new, old)
+            Place(MEMORY_USES[use], site, cmd=cmd, phy_addr=span.start, size_bytes=span.end - span.start)
+            for (cmd, use), site in ((new, None), (old, submitted_at or None))
         ),
     )
 

@@ -175,6 +175,9 @@ def test_race_is_found_in_coherent_mode(watched: Chip, findings: Findings) -> No
     held.let_go()
     (found,) = findings()
     assert found.kind == "shared-block"
+    earlier = found.places[-1].site
+    assert earlier is not None
+    assert found.text.endswith(f" The earlier task was submitted at {earlier}.")
     assert not watched.board.session.blocks.is_strict
 
 
