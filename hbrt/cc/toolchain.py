@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
+from hbrt.native.elf import machine_of
 from hbrt.native.files import guest_libraries, include_dir, include_folders, library, library_folders
 from hbrt.native.image_flags import CPP_SUFFIXES, is_cpp
 
@@ -81,13 +82,6 @@ def vendor_libraries() -> dict[str, Path]:
     return {file.stem.removeprefix("lib"): file for file in files}
 
 
-def machine_of(file: Path) -> str:
-    """Return the machine of a library, or of an archive's first member, as in its ELF header; "" without a header."""
-    data = file.read_bytes() if file.is_file() else b""
-    header = data.find(b"\x7fELF")
-    return "" if header < 0 else data[header + 18 : header + 20].hex()
-
-
 def fitted(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Fit a board's compiler arguments to this machine: returns them, and a sentence for each that is another now.
 
@@ -107,12 +101,16 @@ def fitted(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
             raise ValueError(f"Cannot link {one}: {NOT_OFFERED[name]}")
         if any(fnmatchcase(one, pattern) for pattern in OF_ARM):
             notes.append(f"{one} is left out: it is for ARM, and this machine is {platform.machine()}.")
-        elif own and Path(one) != own and (machine_of(Path(one)) != machine_of(own) or (IS_ARM and one[-2:] != ".a")):
+        elif own and Path(one) != own and (not _is_for_here(Path(one), own) or (IS_ARM and one[-2:] != ".a")):
             notes.append(f"{one} is replaced by hbrt's own {own.name}.")
             given.append(str(own))
         else:
             given.append(one)
     return given, notes
+
+
+def _is_for_here(file: Path, own: Path) -> bool:
+    return file.is_file() and machine_of(file) == machine_of(own)
 
 
 def sources_in(arguments: Iterable[str]) -> list[str]:

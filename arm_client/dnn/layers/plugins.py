@@ -13,10 +13,12 @@ import os
 import sys
 import threading
 import traceback
+from contextlib import suppress
 from pathlib import Path
 
 from arm_client.dnn import environment
 from arm_client.dnn.errors import ModelError, one_line
+from hbrt.native.elf import machine_of
 from hbrt.status import Status
 
 _VENDORS_NAME = "libhb_dsp_nn_plugin.so"
@@ -87,22 +89,12 @@ def _is_boards(file: Path) -> bool:
     """Whether a plugin is a library for another CPU, which is skipped with a message."""
     if file.suffix != ".so":
         return False
-    machine = _machine_of(file)
-    if machine and machine == _machine_of(Path("/proc/self/exe")):
-        return False
+    with suppress(OSError):
+        if machine_of(file) == machine_of(Path("/proc/self/exe")):
+            return False
     stands_for = " The shipped plugin replaces it." if file.name == _VENDORS_NAME else ""
     environment.warn_once(f"The plugin {file} is a library for the board and is skipped.{stands_for}")
     return True
-
-
-def _machine_of(file: Path) -> bytes:
-    """Return class and CPU of an ELF file; empty for any other file, or one that cannot be read."""
-    try:
-        with file.open("rb") as opened:
-            head = opened.read(20)
-    except OSError:
-        return b""
-    return head[4:6] + head[18:20] if head.startswith(b"\x7fELF") else b""
 
 
 def _load_library(file: Path) -> None:

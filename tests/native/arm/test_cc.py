@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from hbrt.cc import toolchain
-from hbrt.cc.toolchain import Flags, arm_flags, command_line, compiler_of, fitted, machine_of
+from hbrt.cc.toolchain import Flags, arm_flags, command_line, compiler_of, fitted
+from hbrt.native.elf import machine_of
 from hbrt.native.files import library
 from hbrt.native.image_flags import image_flags
 from tests.limits import PATIENCE_S
@@ -248,7 +249,7 @@ def test_a_boards_options_fit_this_machine(compiled: Compile, run: Run, tmp_path
     archive(own := tmp_path / "own" / "librknn_api.a")
     of_board(library("librknnrt.so"), there := tmp_path / "armhf" / "librknnrt.so")
     assert run(compiled(str(source), "-march=armv8.2-a", str(there), "librga.so.2", str(own))).returncode == 0
-    assert (machine_of(there), machine_of(own)) == ("2800", machine_of(library("libhbrt.so")))
+    assert (machine_of(there), machine_of(own)) == (40, machine_of(library("libhbrt.so")))
     plain = ["-O2", "-lrknnrt", str(library("librga.so")), "-o", "aarch64/librga.so", "libown.so", "gone/liblog.a"]
     assert fitted(plain) == (plain, [])
     given, notes = fitted(["/usr/lib/librknnmrt.a", "-mcpu=cortex-a76"])

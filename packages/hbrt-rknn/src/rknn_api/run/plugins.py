@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from hbrt import settings
 from hbrt.models.spec.graph import Graph
+from hbrt.native.elf import NAMES, machine_of
 from rknn_api.errors import RknnError, RknnStatus, invalid_model, invalid_parameter
 from rknn_api.run.c_ops import COp, checked
 from rknn_api.run.custom_ops import CustomOps
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 ENTRY: Final = "get_rknn_custom_op"
 _PREFIX, _SUFFIX = "librkcst_", ".so"
-_MACHINES: Final = {3: "i386", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"}  # e_machine in ELF
 _ALIKE: Final = {"arm64": "aarch64", "amd64": "x86_64", "armv7l": "arm", "i686": "i386"}
 
 
@@ -45,14 +45,6 @@ def _is_plugin(name: str) -> bool:
     return len(name) > len(_PREFIX) + len(_SUFFIX) and name.startswith(_PREFIX) and name.endswith(_SUFFIX)
 
 
-def machine_of(header: bytes) -> str:
-    """The CPU that a library is built for, from its first 20 bytes; "" if it is not a library."""
-    if len(header) < 20 or header[:4] != b"\x7fELF":
-        return ""
-    number = int.from_bytes(header[18:20], "big" if header[5] == 2 else "little")
-    return _MACHINES.get(number, f"CPU {number}")
-
-
 def load(path: Path) -> tuple[rknn_custom_op, ctypes.CDLL]:
     """The op of a plug-in.
 
@@ -60,12 +52,12 @@ def load(path: Path) -> tuple[rknn_custom_op, ctypes.CDLL]:
         RknnError: RKNN_ERR_FAIL: why it cannot be used.
     """
     try:
-        with path.open("rb") as file:
-            machine = machine_of(file.read(20))
+        number = machine_of(path)
     except OSError as error:
         raise _refused(path, f"cannot be read: {error.strerror}.") from None
     here = _ALIKE.get(platform.machine().lower(), platform.machine().lower())
-    if not machine:
+    machine = NAMES.get(number, f"CPU {number}")
+    if not number:
         raise _refused(path, "is not a shared library; build it with 'hbrt cc -shared -fPIC'.")
     if machine != here:
         raise _refused(
