@@ -28,6 +28,18 @@ _BROUGHT: Final = {
     "rdk": re.compile(r"sp_(?:bpu|codec|display|sys|vio)\.h|libspcdev"),
 }
 """Extra -> the headers and libraries in C that programs have from its guest."""
+MODULES: Final = {
+    **dict.fromkeys(("rknn", "rknnlite"), "rknn"),
+    **dict.fromkeys(
+        (
+            "Hobot", "bpu_infer_lib", "bpu_infer_lib_x3", "bpu_infer_lib_x5", "hbm_runtime", "hobot_dnn",
+            "hobot_dnn_rdkx5", "hobot_spdev", "hobot_vio", "hobot_vio_rdkx5", "horizon_tc_ui", "libsrcampy",
+            "pyCauchyKesai",
+        ),
+        "rdk",
+    ),
+}  # fmt: skip
+"""The vendors' Python modules -> the extra whose guest brings them."""
 WITH_C_NAMES: Final = ("fastrpc", "hobot_vio", "rknn_api")
 """The packages behind ``hbrt.c_names``: looked up by name, which takes a hundredth of the time of reading metadata."""
 CORE: Final = ("arm_client", "dsp_server", "hbrt")
@@ -75,12 +87,17 @@ def native_folders() -> list[Path]:
 
 
 def extra_of(name: str) -> str | None:
-    """Return the extra whose guest brings a header (``im2d.h``) or library (``librga``); None if no guest does."""
+    """Return the extra whose guest brings a header (``im2d.h``), library (``librga``) or module (``rknn.api``).
+
+    None if no guest does.
+    """
+    if not name.endswith((".h", ".hpp")) and (extra := MODULES.get(name.partition(".")[0])):
+        return extra
     return next((extra for extra, brought in _BROUGHT.items() if brought.fullmatch(name)), None)
 
 
 def check_brought(names: Iterable[str]) -> None:
-    """Check that the guests that bring some headers (``im2d.h``) and libraries (``librga``) are installed.
+    """Check that the guests that bring some headers, libraries and modules, as in ``extra_of``, are installed.
 
     Raises:
         MissingGuestError: one is not.

@@ -1,8 +1,9 @@
 """Files for other build tools: hbrt.pc for pkg-config, and hbrtConfig.cmake and toolchain.cmake for CMake.
 
 With the toolchain file, a board's CMakeLists.txt builds unchanged: it finds the vendors' headers and libraries by name
-wherever it looks for them, even those that it links by their paths, and the board's SoC reads as S100. Options that
-only a compiler for ARM has are left out on other machines.
+wherever it looks for them, even those that it links by their paths; the board's SoC reads as S100, TARGET_SOC as rk3588
+unless it is given. A compiler that is not here is replaced by CMake's choice, and options that only a compiler for ARM
+has are left out on other machines.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import sys
 from pathlib import Path
 
 from hbrt import __version__
-from hbrt.cc.toolchain import IS_ARM, NOT_OFFERED, OF_ARM, arm_flags, machine_of, vendor_libraries
+from hbrt.cc.toolchain import IS_ARM, NOT_OFFERED, OF_ARM, arm_flags, vendor_libraries
+from hbrt.native.elf import machine_of
 from hbrt.native.files import library, library_folders
 
 _PKG_CONFIG = """\
@@ -35,6 +37,18 @@ endif()
 """
 
 _TOOLCHAIN = """\
+if(NOT DEFINED TARGET_SOC) # what builds for Rockchip's chips ask for
+  set(TARGET_SOC rk3588)
+endif()
+foreach(language C CXX)
+  if(CMAKE_${{language}}_COMPILER)
+    find_program(hbrt_named_${{language}} "${{CMAKE_${{language}}_COMPILER}}" NO_CACHE)
+    if(NOT hbrt_named_${{language}})
+      message(STATUS "This machine has no ${{CMAKE_${{language}}_COMPILER}}: its own compiler is used.")
+      unset(CMAKE_${{language}}_COMPILER)
+    endif()
+  endif()
+endforeach()
 list(APPEND CMAKE_PREFIX_PATH "{prefix}")
 list(APPEND CMAKE_LIBRARY_PATH {lib})
 list(APPEND CMAKE_INCLUDE_PATH {headers})
@@ -126,14 +140,14 @@ endif()
 _MAX_ARGUMENTS = 16  # arguments of file(), each quoted separately, so that lists stay lists
 
 
-def write_packages() -> Path:
-    """Write them to this environment's ``lib``; returns that folder.
+def write_packages(folder: Path | None = None) -> Path:
+    """Write them to a folder, by default this environment's ``lib``; returns it.
 
     Raises:
         NotBuiltError: hbrt was installed without a C compiler. OSError: the environment cannot be written.
     """
     flags = arm_flags()
-    folder = Path(sys.prefix) / "lib"
+    folder = folder or Path(sys.prefix) / "lib"
     folders = [flag.removeprefix("-isystem") for flag in flags.compile if flag.startswith("-isystem")]
     values = {
         "version": __version__,
@@ -149,7 +163,7 @@ def write_packages() -> Path:
         "prefix": sys.prefix,
         "refusals": "".join(map(_refusal, NOT_OFFERED.items())),
         "and_own": ' AND path MATCHES "[.]a$"' if IS_ARM else "",
-        "machine": machine_of(library("libhbrt.so")),
+        "machine": machine_of(library("libhbrt.so")).to_bytes(2, sys.byteorder).hex(),
         "own": " ".join(f'"{file}"' for file in vendor_libraries().values()),
         "dropped": f'    {" | ".join(OF_ARM)}) echo "hbrt: $one is left out: it is for ARM." >&2 ;;\n'
         if OF_ARM

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from hbrt.borders.guests import MissingGuestError
 from hbrt.cc.toolchain import Flags, arm_flags, command_line, compiler_of
@@ -27,13 +28,26 @@ _HEXAGON_VERSION = 79  # what current programs ask for; older code is in it
 _HEXAGON_HEADER = re.compile(r"(?:.*/)?(?:HAP_|qurt|hexagon_|hvx|hmx_|worker_pool|qprintf|q6sim|sim_).*\.h$")
 _HEXAGON_TEXT = re.compile(r"\bHVX_Vector|\bQ6_\w+_")
 _OF_THIS_MACHINE = ("-I/usr/", "-idirafter/usr/")
-_WITH_ANY_MACRO = re.compile(r"No such file or directory$|file not found$|^did not end ")  # what no macro mends
+_WITHOUT_MACRO = re.compile(r"No such file or directory$|file not found$|^did not end ")
+"""Errors that defining another macro does not mend."""
 _ASSEMBLY = re.compile(r"\b(?:__)?asm(?:__)?\b")
 _IDL = [sys.executable, "-m", "hbrt", "idl"]
 
 
-def build(root: Path, found: Found) -> dict[str, str]:
-    """Compile all units; return the first error of each that does not build."""
+class Built(NamedTuple):
+    """How units build.
+
+    Attributes:
+        failed: The first error of each that does not build.
+        macros: Of each that builds only with a macro that its build files define under a condition, this macro.
+    """
+
+    failed: dict[str, str]
+    macros: dict[str, str]
+
+
+def build(root: Path, found: Found) -> Built:
+    """Compile all units."""
     units = {unit.path: unit for unit in found.units}
     wanted = {path for unit in found.units for path in unit.searched.interfaces}
     wanted |= {path for path in units if path.endswith(".idl")}
@@ -43,18 +57,21 @@ def build(root: Path, found: Found) -> dict[str, str]:
             zip(folders, pool.map(lambda path: _generate(root, path, folders[path]), folders), strict=True)
         )
 
-        def why(unit: Unit) -> str:
+        def result(unit: Unit) -> tuple[str, str]:
             also = [str(folders[path]) for path in nearest_first(unit.searched.interfaces, unit.path)]
             if unit.path.endswith(".idl"):
-                return generated[unit.path] or _interface(root, unit.path, folders[unit.path], also)
+                return generated[unit.path] or _interface(root, unit.path, folders[unit.path], also), ""
             return _unit(root, unit, also, has_hexagon=bool(_fastrpc_headers().intersection(found.vendor_headers)))
 
-        whys = pool.map(why, found.units)
-        return {path: reason for path, reason in zip(units, whys, strict=True) if reason}
+        results = dict(zip(units, pool.map(result, found.units), strict=True))
+    return Built(
+        {path: why for path, (why, _) in results.items() if why},
+        {path: macro for path, (_, macro) in results.items() if macro},
+    )
 
 
 def _generate(root: Path, path: str, folder: Path) -> str:
-    code, messages = _call(root, [*_IDL, f"./{path}", "--lang", "c", "--out", str(folder)])
+    code, messages = call(root, [*_IDL, f"./{path}", "--lang", "c", "--out", str(folder)])
     return (messages.strip().splitlines() or ["hbrt idl failed"])[-1] if code else ""
 
 
@@ -68,11 +85,14 @@ def _interface(root: Path, path: str, folder: Path, also: list[str]) -> str:
     return next(filter(None, (_run(root, _line(side, given, f"{stem}_{kind}.c")) for side, kind in kinds)), "")
 
 
-def _unit(root: Path, unit: Unit, generated: list[str], *, has_hexagon: bool) -> str:
-    """Compile a unit for the side that it seems to belong to, else for another; the first error of the first.
+def _unit(root: Path, unit: Unit, generated: list[str], *, has_hexagon: bool) -> tuple[str, str]:
+    """Compile a unit for the side that it seems to belong to, else for another.
 
     One that does not build is tried with each macro that its build files define under a condition, too: it may be for
     another board than the rest of the tree.
+
+    Returns:
+        The first error for the first side, or "", and the macro with which alone it builds, or "".
     """
     texts = [(root / path).read_text(encoding="utf-8", errors="replace") for path in unit.searched.files]
     names = {*unit.searched.others, *unit.searched.files[1:]}
@@ -92,14 +112,14 @@ def _unit(root: Path, unit: Unit, generated: list[str], *, has_hexagon: bool) ->
     for side in sides:
         reason = _run(root, _line(side, arguments, f"./{unit.path}", is_checked=is_checked))
         if not reason:
-            return ""
+            return "", ""
         why = why or reason
-    if not _WITH_ANY_MACRO.search(why):
+    if not _WITHOUT_MACRO.search(why):
         for macro in dict.fromkeys(macro for given in unit.given for macro in given.choices):
             line = _line(sides[0], [f"-D{macro}", *arguments], f"./{unit.path}", is_checked=is_checked)
             if not _run(root, line):
-                return ""
-    return why
+                return "", macro
+    return why, ""
 
 
 def _options(unit: Unit) -> list[str]:
@@ -156,15 +176,16 @@ def _run(root: Path, line: list[str]) -> str:
     """Run a compiler; its first error, "" without one."""
     with tempfile.TemporaryDirectory() as made:  # ziglang's compiler would leave a file named null
         line = [str(Path(made, "out")) if pair == ("-o", os.devnull) else pair[1] for pair in pairwise(["", *line])]
-        code, messages = _call(root, line)
+        code, messages = call(root, line)
     if code == 0:
         return ""
     errors = [row for row in messages.splitlines() if "error" in row] or messages.splitlines()
     return errors[0].rpartition("error: ")[2] if errors else f"exit code {code}"
 
 
-def _call(root: Path, line: list[str]) -> tuple[int, str]:
+def call(root: Path, line: list[str], timeout_s: float | None = None) -> tuple[int, str]:
     """Run a command in a tree: its exit code, and its messages; after TIMEOUT_S, end it and what it has started."""
+    limit = TIMEOUT_S if timeout_s is None else timeout_s
     with subprocess.Popen(
         line,
         cwd=root,
@@ -176,10 +197,10 @@ def _call(root: Path, line: list[str]) -> tuple[int, str]:
         process_group=0,
     ) as process:
         try:
-            _, messages = process.communicate(timeout=TIMEOUT_S)
+            _, messages = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            return 1, f"did not end within {TIMEOUT_S:g} s"
+            return 1, f"did not end within {limit:g} s"
     return process.returncode, messages
 
 

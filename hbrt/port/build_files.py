@@ -9,6 +9,7 @@ from os.path import normpath
 
 CMAKE = "CMakeLists.txt"
 NAMES = re.compile(r"(?:.*/)?(?:CMakeLists\.txt|(?:GNU)?[Mm]akefile|[\w.-]+\.(?:cmake|mk|mak|min))")
+PROJECT = re.compile(r"^\s*project\s*\(", re.IGNORECASE | re.MULTILINE)
 _INCLUDE = re.compile(r"\binclude\s*\(\s*\"?([^()\s\"]+)\"?\s*\)", re.IGNORECASE)
 _WORDS = frozenset({"PUBLIC", "PRIVATE", "INTERFACE", "SYSTEM", "BEFORE", "AFTER", "debug", "optimized", "general"})
 _CONDITIONS = re.compile(r"\b(end)?(?:if|foreach|while|function|macro)\s*\(", re.IGNORECASE)
@@ -72,7 +73,7 @@ def read_build_files(texts: Mapping[str, str]) -> dict[str, Given]:
         above = next((variables[one] for one in _up(here) if one in variables), {})
         own = {**above, **dict.fromkeys(_HERE, f"{_TREE}{here}")}
         if path.endswith(CMAKE):
-            roots = _ROOT if not above else _ROOT[:1] if re.search(r"\bproject\s*\(", plain, re.IGNORECASE) else ()
+            roots = _ROOT if not above else _ROOT[:1] if PROJECT.search(plain) else ()
             own |= dict.fromkeys(roots, f"{_TREE}{here}")
             plain = _with_included(plain, _set(plain, own), plains, {path})
             own = _set(plain, own)

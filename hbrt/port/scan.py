@@ -11,10 +11,10 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from hbrt.borders.guests import extra_of
+from hbrt.borders.guests import MODULES, extra_of
 from hbrt.native.files import include_dir, include_folders, library_folders
 from hbrt.native.image_flags import CPP_SUFFIXES
-from hbrt.port.build_files import NAMES, Given, above, folder_of, read_build_files
+from hbrt.port.build_files import CMAKE, NAMES, PROJECT, Given, above, folder_of, read_build_files
 from hbrt.port.headers import Headers, Searched, package_flags
 from hbrt.port.objects import tried, unknown
 
@@ -33,10 +33,6 @@ _DEFINED = re.compile(
 )
 _FUNCTION = re.compile(r"\b(\w+)\s*\([^;{}()]*\)\s*\{")
 _ENUM = re.compile(r"\benum\b[^{;]*\{([^}]*)\}")
-_VENDORS = frozenset({
-    "Hobot", "bpu_infer_lib", "bpu_infer_lib_x3", "bpu_infer_lib_x5", "hbm_runtime", "hobot_dnn", "hobot_dnn_rdkx5",
-    "hobot_spdev", "hobot_vio", "hobot_vio_rdkx5", "horizon_tc_ui", "libsrcampy", "pyCauchyKesai", "rknn", "rknnlite",
-})  # fmt: skip
 _SOURCES = CPP_SUFFIXES - {".hh", ".hpp"} | {".c"}
 _MARKS = ("hbSys", "hbDNN", "hbDSP", "hbUCP", "hbVP", "HB_", "rknn_", "RKNN_")
 _INTERFACE = re.compile(r"^\s*interface\s+\w+", re.MULTILINE)
@@ -74,6 +70,7 @@ class Found:
         libraries: Libraries that its build files link, and hbrt has not.
         modules: Python modules that cannot be imported here, and are not part of the tree.
         models: Files that a program loads for models, by their suffix.
+        projects: Folders of its CMake projects.
     """
 
     units: list[Unit] = field(default_factory=list)
@@ -85,6 +82,7 @@ class Found:
     libraries: list[str] = field(default_factory=list)
     modules: list[str] = field(default_factory=list)
     models: list[str] = field(default_factory=list)
+    projects: list[str] = field(default_factory=list)
 
 
 def scan(root: Path, parts: tuple[str, ...] = ()) -> Found:
@@ -123,6 +121,7 @@ def scan(root: Path, parts: tuple[str, ...] = ()) -> Found:
     libraries = {name for one in builds.values() for name in one.libraries}
     found.libraries = sorted(name for name in libraries if not _has_library(name))
     _python(found, root, [root / path for path in files if path.endswith(".py")])
+    found.projects = [folder_of(path) for path in files if path.endswith(CMAKE) and PROJECT.search(read(path))]
     found.models = [path for path in files if path.endswith((".hbm", ".rknn"))]
     return found
 
@@ -259,7 +258,7 @@ def _python(found: Found, root: Path, files: list[Path]) -> None:
 
 
 def _is_of_vendor(module: str) -> bool:
-    return module.partition(".")[0] in _VENDORS
+    return module.partition(".")[0] in MODULES
 
 
 def _is_known(name: str) -> bool:

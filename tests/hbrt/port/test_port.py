@@ -259,6 +259,8 @@ def test_a_unit_for_another_board_builds_with_the_macro_of_its_condition(tree: P
         (tree / "src" / f"{name}.cc").write_text(f"#ifndef {name}\n#error not {name}\n#endif\n")
     document = json.loads(CliRunner().invoke(command, [str(tree), "--json"]).stdout)
     assert document["failed"] == {"src/THREE.cc": "#error not THREE"}
+    assert document["macros"] == {"src/OTHER.cc": "OTHER", "src/TWO.cc": "TWO"}
+    assert "src/TWO.cc builds only with -DTWO." in CliRunner().invoke(command, [str(tree)]).output
 
 
 def test_units_beside_a_vendor_s_user_are_compiled_and_others_are_not(tree: Path) -> None:
@@ -279,6 +281,16 @@ def core_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for cached in (_has_hexagon, _fastrpc_headers):
         cached.cache_clear()
+
+
+def test_the_guest_of_a_python_module_is_where_to_begin(
+    tree: Path, core_alone: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del core_alone
+    (tree / "run.py").write_text("from rknnlite.api import RKNNLite\n")
+    monkeypatch.setattr("hbrt.port.scan.find_spec", lambda _: None)
+    answer = CliRunner().invoke(command, [str(tree)])
+    assert "Where to begin: rknnlite.api needs hbrt-rknn, which is " in answer.output
 
 
 @each(
