@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 
     from rknn_api.rga.engine import Picture, Rect
 
-PROCESS, FILL, MOSAIC, BLUR = range(4)
+PROCESS, FILL, MOSAIC, BLUR, BORDER = range(5)
 BY_FD, BY_ADDRESS, BY_PHYSICAL = range(3)
 NOERROR, SUCCESS, FAILED, NOT_SUPPORTED, INVALID = 2, 1, 0, -1, -3
 _TEXT_BYTES: Final = 256
+_RGB_CLIP: Final = 2 << 8
 _log: Final = Log()
 _imported: dict[int, Source] = {}
 _handles = count(1)
@@ -150,43 +151,57 @@ def hbrt_rga_release(handle: int) -> int:
 def _done(job: Job) -> int:
     from rknn_api.rga import engine
 
-    target = _picture("dst", job.dst)
+    target = _picture("dst", job.dst, job.usage)
     to = engine.whole(_rect(job.to), target)
     if job.kind in {FILL, MOSAIC}:
-        _check(engine.refusal("dst", target, to))
-        if job.kind == FILL and not job.is_check:
-            engine.fill(target, to, job.color, job.thickness)
-        elif not job.is_check:
-            engine.mosaic(target, to, job.sizes[0])
-        return NOERROR if job.is_check else SUCCESS
+        return _painted(job, target, to)
     if unknown := job.usage & ~engine.DONE:
         raise _RefusedError(
             NOT_SUPPORTED, f"usage is {job.usage:#x}; this emulator does not support {unknown & (2**32 - 1):#x}."
         )
-    source = _picture("src", job.src)
+    source = _picture("src", job.src, job.usage)
     taken = engine.whole(_rect(job.from_), source)
     if job.usage & 1 << 20 and not any(job.to):  # IM_CROP: as large as the cut-out rectangle
         to = (0, 0, taken[2], taken[3])
     under, below = None, (0, 0, 0, 0)
     if job.pat and rga_buffer_t.from_address(job.pat).width:
-        under = _picture("pat", job.pat)
+        under = _picture("pat", job.pat, job.usage)
         below = engine.whole(_rect(job.of_pat), under)
         _check(engine.refusal("pat", under, below))
     _check(engine.refusal("src", source, taken))
     _check(engine.refusal("dst", target, to))
-    _check(engine.scale_refusal(taken, to, job.usage))
     told = rga_buffer_t.from_address(job.dst)
     how = engine.How(job.usage, job.interpolation, told.rop_code, told.colorkey_min, told.colorkey_max)
+    if job.kind == BORDER:
+        how = how._replace(border=_rect(job.sizes), border_type=job.interpolation)
+        _check(engine.border_refusal(taken, to, how.border, source.format.down))
+    else:
+        _check(engine.scale_refusal(taken, to, job.usage))
     blur = tuple(job.sizes) if job.kind == BLUR else None
     _check(engine.how_refusal(how, source, blur))
     if job.is_check:
         return NOERROR
-    if target.mode and not source.mode:
-        source = source._replace(mode=target.mode)  # imcvtcolor gives one mode for both
+    source = source._replace(mode=source.mode or target.mode)  # imcvtcolor gives one mode for both
+    target = target._replace(mode=target.mode or source.mode)
     if blur:
         source = engine.blurred(source, taken, blur)
         taken = engine.whole((0, 0, 0, 0), source)
     engine.process(source, target, under, (taken, to, below), how)
+    return SUCCESS
+
+
+def _painted(job: Job, target: Picture, to: Rect) -> int:
+    from rknn_api.rga import engine
+
+    sides = engine.sides_of(to, job.thickness)
+    for side in (to, *sides):
+        _check(engine.refusal("dst", target, side))
+    if job.is_check:
+        return NOERROR
+    if job.kind == FILL:
+        engine.fill(target, sides, job.color)
+    else:
+        engine.mosaic(target, to, job.sizes[0])
     return SUCCESS
 
 
@@ -200,8 +215,8 @@ def _rect(given: Any) -> Rect:
     return x, y, width, height
 
 
-def _picture(name: str, address: int | None) -> Picture:
-    from rknn_api.rga.engine import Picture
+def _picture(name: str, address: int | None, usage: int) -> Picture:
+    from rknn_api.rga.engine import BIT_MAP, Picture
 
     one = rga_buffer_t.from_address(address or 0)
     found = format_of(one.format)
@@ -209,21 +224,12 @@ def _picture(name: str, address: int | None) -> Picture:
         raise _RefusedError(
             NOT_SUPPORTED, f"The format of {name} is {one.format:#x}, which this emulator does not support."
         )
+    if one.color_space_mode & 0xF00 == _RGB_CLIP:
+        raise _RefusedError(NOT_SUPPORTED, f"The color space of {name}, IM_RGB_CLIP, is not emulated; use IM_RGB_FULL.")
     wstride, hstride = one.wstride or one.width, one.hstride or one.height
     if min(one.width, one.height, wstride, hstride) < 1:
         raise _RefusedError(INVALID, f"{name} is {one.width} x {one.height} of {shown(found)}; sizes must be above 0.")
-    if one.handle:
-        source = _imported.get(one.handle)
-        if source is None:
-            raise _RefusedError(INVALID, f"Unknown handle {one.handle} of {name}: not imported, or already released.")
-    elif one.fd > 0:
-        source = Source(BY_FD, one.fd, 0)
-    elif one.vir_addr:
-        source = Source(BY_ADDRESS, one.vir_addr, 0)
-    elif one.phy_addr:
-        source = Source(BY_PHYSICAL, one.phy_addr, 0)
-    else:
-        raise _RefusedError(INVALID, f"{name} has no memory: no handle, descriptor or address.")
+    source = _source(name, one)
     needed = byte_count(found, wstride, hstride)
     if source.size and source.size < needed:
         raise _RefusedError(
@@ -231,7 +237,25 @@ def _picture(name: str, address: int | None) -> Picture:
             f"The buffer of {name} has {source.size} bytes; {wstride} x {hstride} of {shown(found)} needs {needed}.",
         )
     data = _bytes_of(source, needed)
-    return Picture(data, found, one.width, one.height, wstride, hstride, one.color_space_mode, one.global_alpha)
+    made = Picture(data, found, one.width, one.height, wstride, hstride, one.color_space_mode, one.global_alpha)
+    if usage & BIT_MAP and 1 in found.bits:
+        made = made._replace(alpha=255, alphas=(one.global_alpha & 255, one.global_alpha >> 16 & 255))
+    return made
+
+
+def _source(name: str, one: rga_buffer_t) -> Source:
+    if one.handle:
+        imported = _imported.get(one.handle)
+        if imported is None:
+            raise _RefusedError(INVALID, f"Unknown handle {one.handle} of {name}: not imported, or already released.")
+        return imported
+    if one.phy_addr:
+        return Source(BY_PHYSICAL, one.phy_addr, 0)
+    if one.fd > 0:
+        return Source(BY_FD, one.fd, 0)
+    if one.vir_addr:
+        return Source(BY_ADDRESS, one.vir_addr, 0)
+    raise _RefusedError(INVALID, f"{name} has no memory: no handle, descriptor or address.")
 
 
 def _bytes_of(source: Source, size: int) -> NDArray[np.uint8]:

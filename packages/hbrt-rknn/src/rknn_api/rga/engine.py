@@ -53,6 +53,7 @@ _FACTORS: Final[dict[int, Callable[[Any, Any], tuple[Any, Any]]]] = {
 """By Porter and Duff, the shares of source and destination given their alphas."""
 _BLEND: Final = sum(_FACTORS)
 _TURNS: Final = 0x3F
+_ROTATIONS: Final = _ROT_90 | _ROT_180 | _ROT_270
 _KEY_WITHIN, _KEY_OUTSIDE, _ROP = 1 << 17, 1 << 18, 1 << 24
 _KEYS: Final = _KEY_WITHIN | _KEY_OUTSIDE
 _OPERATIONS: Final[dict[int, Callable[[Any, Any], Any]]] = {
@@ -66,12 +67,13 @@ _OPERATIONS: Final[dict[int, Callable[[Any, Any], Any]]] = {
 """By IM_ROP_CODE."""
 _MAX_BLUR: Final = 127  # pixels
 _FLAGGED: Final = 1 << 8  # IM_INTERP_HORIZ_FLAG: the lowest bits have the mode of one direction
-DONE: Final = _TURNS | _BLEND | _PREMULTIPLY | _KEYS | _ROP | 1 << 19 | 1 << 20 | 1 << 21 | 1 << 26
+BIT_MAP: Final = 1 << 30  # IM_ALPHA_BIT_MAP: a picture's alpha0 and alpha1 are those of its one bit
+DONE: Final = _TURNS | _BLEND | _PREMULTIPLY | _KEYS | _ROP | 1 << 19 | 1 << 20 | 1 << 21 | 1 << 26 | BIT_MAP
 """Bits of a usage that this emulator supports, or that request nothing else."""
 
 
 class Picture(NamedTuple):
-    """A picture in memory: bytes, format, size and strides in pixels, and its color mode."""
+    """A picture in memory: bytes, format, size and strides in pixels, color mode, opacity, values of an alpha bit."""
 
     data: NDArray[np.uint8]
     format: Format
@@ -81,6 +83,7 @@ class Picture(NamedTuple):
     hstride: int
     mode: int = 0
     alpha: int = 255
+    alphas: tuple[int, int] = (0, 255)
 
     def planes(self, rect: Rect) -> Planes:
         """Views of a rectangle."""
@@ -96,6 +99,8 @@ class How(NamedTuple):
         rop_code: IM_ROP_CODE, for IM_ROP.
         key_min: Lowest color of a key, with red in the lowest byte, then green and blue.
         key_max: Its highest color.
+        border: Pixels to add above, below, left and right.
+        border_type: IM_BORDER_REFLECT or IM_BORDER_WRAP, OpenCV's numbers for the same.
     """
 
     usage: int = 0
@@ -103,6 +108,8 @@ class How(NamedTuple):
     rop_code: int = 0
     key_min: int = 0
     key_max: int = 0
+    border: tuple[int, int, int, int] = (0, 0, 0, 0)
+    border_type: int = 0
 
 
 def whole(rect: Rect, picture: Picture) -> Rect:
@@ -131,6 +138,8 @@ def refusal(name: str, picture: Picture, rect: Rect) -> str:
             f"at multiples of {_STRIDE_BYTES} bytes."
         )
     across, down = one.down
+    if picture.hstride % down:
+        return f"The height stride of {name}, {picture.hstride}, must be even, since chroma of {shown(one)} is shared."
     if one.has_chroma and any(value % each for value, each in zip(rect, (across, down, across, down), strict=True)):
         return f"The rectangle {list(rect)} of {name} must have even numbers, since chroma of {shown(one)} is shared."
     if picture.data.size < (needed := byte_count(one, picture.wstride, picture.hstride)):
@@ -149,6 +158,26 @@ def scale_refusal(source: Rect, target: Rect, usage: int) -> str:
     return f"Cannot scale {width} x {height} to {target[2]} x {target[3]}: must be 1/{_MAX_SCALE} to {_MAX_SCALE}."
 
 
+def border_refusal(source: Rect, target: Rect, border: Rect, shared: tuple[int, int]) -> str:
+    """An error message if a border is not what a target has around a source; otherwise empty.
+
+    Args:
+        source: The rectangle that is read.
+        target: The rectangle that is written.
+        border: Pixels above, below, left and right.
+        shared: Columns and rows that share a chroma sample.
+    """
+    top, bottom, left, right = border
+    across, down = shared
+    if min(border) < 0 or (left % across or right % across or top % down or bottom % down):
+        even = " and even, since chroma is shared" if across > 1 else ""
+        return f"Invalid border of {top}, {bottom}, {left} and {right}: each side must be 0 or more{even}."
+    width, height = source[2] + left + right, source[3] + top + bottom
+    if (width, height) == target[2:]:
+        return ""
+    return f"dst is {target[2]} x {target[3]}; the picture and its border are {width} x {height}."
+
+
 def how_refusal(how: How, source: Picture, blur: Sequence[int] | None) -> str:
     """An error message if a call's requests cannot be carried out; otherwise empty.
 
@@ -157,6 +186,8 @@ def how_refusal(how: How, source: Picture, blur: Sequence[int] | None) -> str:
         source: The picture that is read.
         blur: Width and height of a blur, and its sigmas; None for no blur.
     """
+    if (how.usage & _ROTATIONS).bit_count() > 1:
+        return f"usage {how.usage:#x} has several rotations; choose one of IM_HAL_TRANSFORM_ROT_90, _180 and _270."
     if how.usage & _ROP and how.rop_code not in _OPERATIONS:
         return f"Invalid rop_code {how.rop_code:#x}: must be an IM_ROP_CODE: {', '.join(map(hex, _OPERATIONS))}."
     if how.usage & _KEYS and not source.format.is_rgb:
@@ -185,24 +216,28 @@ def process(source: Picture, target: Picture, under: Picture | None, rects: tupl
     interpolation = _INTERPOLATIONS.get(mode & 0xF if mode & _FLAGGED else mode, cv2.INTER_LINEAR)
     size, planes = written[2:], target.planes(written)
     is_combined = bool(usage & (_BLEND | _KEYS | _ROP))
-    if not is_combined and not source.format.is_rgb and not target.format.is_rgb:
+    is_yuv = not source.format.is_rgb and not target.format.is_rgb
+    if is_yuv and not is_combined and source.mode >> 8 == target.mode >> 8:
         across, down = target.format.down
         parts = [_turned(part, usage) for part in yuv_of(source.planes(taken), source.format)]
+        parts = [_bordered(part, how, *(source.format.down if at else (1, 1))) for at, part in enumerate(parts)]
         if len(parts) == 1:
             parts += [np.full((1, 1), 128, np.uint8)] * 2
         sizes = (size, *[(size[0] // across, size[1] // down)] * 2)
         made = [_scaled(part, one, interpolation) for part, one in zip(parts, sizes, strict=True)]
         write_yuv(made, planes, target.format)
         return
-    colors = _scaled(_turned(_rgba(source, taken), usage), size, interpolation)
+    colors = _scaled(_bordered(_turned(_rgba(source, taken), usage), how), size, interpolation)
     if is_combined:
         other = target if under is None else under
         beneath = _scaled(_rgba(other, written if under is None else below), size, interpolation)
-        colors = _combined(colors, beneath, how, source.alpha)
+        colors = _combined(colors, beneath, how, (source.alpha, other.alpha))
     _write(colors, planes, target)
 
 
-def _combined(colors: NDArray[np.uint8], beneath: NDArray[np.uint8], how: How, opacity: int) -> NDArray[np.uint8]:
+def _combined(
+    colors: NDArray[np.uint8], beneath: NDArray[np.uint8], how: How, opacities: tuple[int, int]
+) -> NDArray[np.uint8]:
     if how.usage & _ROP:
         made = colors.copy()
         made[..., :3] = _OPERATIONS[how.rop_code](colors[..., :3], beneath[..., :3])
@@ -211,7 +246,7 @@ def _combined(colors: NDArray[np.uint8], beneath: NDArray[np.uint8], how: How, o
         low, high = ([color >> shift & 255 for shift in (0, 8, 16)] for color in (how.key_min, how.key_max))
         is_within = ((colors[..., :3] >= low) & (colors[..., :3] <= high)).all(axis=2, keepdims=True)
         return np.where(is_within == bool(how.usage & _KEY_WITHIN), beneath, colors)
-    return _blended(colors, beneath, how.usage, opacity)
+    return _blended(colors, beneath, how.usage, opacities)
 
 
 def blurred(source: Picture, rect: Rect, blur: Sequence[int]) -> Picture:
@@ -238,17 +273,21 @@ def mosaic(target: Picture, rect: Rect, side: int) -> None:
     _write(means.repeat(heights, axis=0).repeat(widths, axis=1), target.planes(rect), target)
 
 
-def fill(target: Picture, rect: Rect, color: int, thickness: int = 0) -> None:
-    """Write a color, RGBA from the lowest byte up, into a rectangle, or along its edges."""
+def sides_of(rect: Rect, thickness: int) -> list[Rect]:
+    """A rectangle's sides of this thickness; the rectangle itself if they fill it, or the thickness is below 1."""
     x, y, width, height = rect
-    sides = [rect]
-    if thickness > 0:
-        sides = [
-            (x, y, width, thickness),
-            (x, y + height - thickness, width, thickness),
-            (x, y, thickness, height),
-            (x + width - thickness, y, thickness, height),
-        ]
+    if thickness < 1 or 2 * thickness >= min(width, height):
+        return [rect]
+    return [
+        (x, y, width, thickness),
+        (x, y + height - thickness, width, thickness),
+        (x, y, thickness, height),
+        (x + width - thickness, y, thickness, height),
+    ]
+
+
+def fill(target: Picture, sides: Sequence[Rect], color: int) -> None:
+    """Write a color, RGBA from the lowest byte up, into rectangles."""
     pixel = np.array([color >> shift & 255 for shift in (0, 8, 16, 24)], np.uint8)
     for side in sides:
         _write(np.broadcast_to(pixel, (side[3], side[2], 4)), target.planes(side), target)
@@ -257,7 +296,7 @@ def fill(target: Picture, rect: Rect, color: int, thickness: int = 0) -> None:
 def _rgba(picture: Picture, rect: Rect) -> NDArray[np.uint8]:
     planes = picture.planes(rect)
     if picture.format.is_rgb:
-        return rgba_of(planes, picture.format)
+        return rgba_of(planes, picture.format, picture.alphas)
     y, *chroma = yuv_of(planes, picture.format)
     size = (y.shape[1], y.shape[0])
     gray = [np.full(y.shape, 128, np.uint8)] * 2
@@ -290,6 +329,14 @@ def _turned(part: NDArray[np.uint8], usage: int) -> NDArray[np.uint8]:
     return made[::-1] if usage & (_FLIP_V | _FLIP_H_V) else made
 
 
+def _bordered(part: NDArray[np.uint8], how: How, across: int = 1, down: int = 1) -> NDArray[np.uint8]:
+    top, bottom, left, right = how.border
+    if not any(how.border):
+        return part
+    sides = (top // down, bottom // down, left // across, right // across)
+    return cv2.copyMakeBorder(np.ascontiguousarray(part), *sides, how.border_type).astype(np.uint8, copy=False)
+
+
 def _scaled(part: NDArray[np.uint8], size: tuple[int, int], interpolation: int) -> NDArray[np.uint8]:
     if (part.shape[1], part.shape[0]) == size:
         return part
@@ -297,9 +344,12 @@ def _scaled(part: NDArray[np.uint8], size: tuple[int, int], interpolation: int) 
     return made.astype(np.uint8, copy=False)
 
 
-def _blended(above: NDArray[np.uint8], below: NDArray[np.uint8], usage: int, opacity: int) -> NDArray[np.uint8]:
+def _blended(
+    above: NDArray[np.uint8], below: NDArray[np.uint8], usage: int, opacities: tuple[int, int]
+) -> NDArray[np.uint8]:
     one, other = above.astype(np.float32) / 255, below.astype(np.float32) / 255
-    one[..., 3] *= opacity / 255
+    for colors, opacity in zip((one, other), opacities, strict=True):
+        colors[..., 3] *= opacity / 255
     if usage & _PREMULTIPLY:
         one[..., :3] *= one[..., 3:]
         other[..., :3] *= other[..., 3:]

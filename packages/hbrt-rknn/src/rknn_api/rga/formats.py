@@ -1,8 +1,8 @@
 """Pixel formats of the 2D engine: the byte layout of pictures, and conversion between RGB and YUV. Pure.
 
 Source: librga, include/rga.h and its developer guide, https://github.com/airockchip/librga
-Emulator: chroma is repeated when converting to RGB and averaged when converting back; RGB_565 has red in its upper
-bits, as in DRM; a gray picture has only Y.
+Emulator: chroma is repeated when converting to RGB and averaged when converting back; of a pixel of 16 bits, the first
+letter of its format has the lowest bits, as rga.h says; a gray picture has only Y.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Planes = list["NDArray[np.uint8]"]
+_601_FULL, _709_LIMIT, _709_FULL = 4, 5, 6  # IM_YUV_BT..._RANGE, shifted down by eight bits
 
 
 class Format(NamedTuple):
@@ -22,15 +23,17 @@ class Format(NamedTuple):
 
     Attributes:
         name: As in its constant.
-        letters: Of the data in memory: R, G, B, A and X for a pixel of bytes; Y, U and V; "565" and "Y" for others.
+        letters: Of the data in memory: R, G, B, A and X; Y, U and V; "Y" for one byte of whatever.
         planes: Number of planes.
         down: Columns and rows that share a chroma sample, 1 and 1 without chroma.
+        bits: Of each letter of a 16-bit pixel, from the lowest up; empty if each has a byte.
     """
 
     name: str
     letters: str
     planes: int = 1
     down: tuple[int, int] = (1, 1)
+    bits: tuple[int, ...] = ()
 
     @property
     def is_rgb(self) -> bool:
@@ -47,7 +50,7 @@ class Format(NamedTuple):
         """Over all planes together."""
         if self.has_chroma:
             return 8 + 16 // (self.down[0] * self.down[1])
-        return 16 if "565" in self.letters else 8 * len(self.letters)
+        return sum(self.bits) or 8 * len(self.letters)
 
     @property
     def row_bytes(self) -> int:
@@ -61,13 +64,20 @@ def _rgb(letters: str) -> Format:
     return Format(f"{letters}_{'8' * len(letters)}", letters)
 
 
+def _packed(letters: str, *bits: int) -> Format:
+    widths = sorted(bits, reverse=True) if len(bits) > len("RGB") else bits  # a name has the alpha's last
+    return Format(f"{letters}_{''.join(map(str, widths))}", letters, bits=bits)
+
+
 _HALF, _QUARTER, _FULL = (2, 1), (2, 2), (1, 1)
 FORMATS: Final = {
     0x00: _rgb("RGBA"),
     0x01: _rgb("RGBX"),
     0x02: _rgb("RGB"),
     0x03: _rgb("BGRA"),
-    0x04: Format("RGB_565", "RGB565"),
+    0x04: _packed("RGB", 5, 6, 5),
+    0x05: _packed("RGBA", 5, 5, 5, 1),
+    0x06: _packed("RGBA", 4, 4, 4, 4),
     0x07: _rgb("BGR"),
     0x08: Format("YCbCr_422_SP", "YUV", 2, _HALF),
     0x09: Format("YCbCr_422_P", "YUV", 3, _HALF),
@@ -84,11 +94,17 @@ FORMATS: Final = {
     0x1A: Format("VYUY_422", "VYUY", 1, _HALF),
     0x1C: Format("YUYV_422", "YUYV", 1, _HALF),
     0x1E: Format("UYVY_422", "UYVY", 1, _HALF),
-    0x24: Format("BGR_565", "BGR565"),
+    0x24: _packed("BGR", 5, 6, 5),
+    0x25: _packed("BGRA", 5, 5, 5, 1),
+    0x26: _packed("BGRA", 4, 4, 4, 4),
     0x28: _rgb("ARGB"),
     0x29: _rgb("XRGB"),
+    0x2A: _packed("ARGB", 1, 5, 5, 5),
+    0x2B: _packed("ARGB", 4, 4, 4, 4),
     0x2C: _rgb("ABGR"),
     0x2D: _rgb("XBGR"),
+    0x2E: _packed("ABGR", 1, 5, 5, 5),
+    0x2F: _packed("ABGR", 4, 4, 4, 4),
     0x31: Format("A8", "Y"),
     0x32: Format("YCbCr_444_SP", "YUV", 2, _FULL),
     0x33: Format("YCrCb_444_SP", "YVU", 2, _FULL),
@@ -135,30 +151,38 @@ def views(data: NDArray[np.uint8], one: Format, wstride: int, hstride: int, rect
     return found
 
 
-def rgba_of(planes: Planes, one: Format) -> NDArray[np.uint8]:
-    """Red, green, blue and alpha of an RGB picture, rows by columns by four."""
+def rgba_of(planes: Planes, one: Format, alphas: tuple[int, int] = (0, 255)) -> NDArray[np.uint8]:
+    """Red, green, blue and alpha of an RGB picture, rows by columns by four.
+
+    Args:
+        planes: Its bytes.
+        one: Its format.
+        alphas: What an alpha of one bit stands for, if it is 0 and if it is 1.
+    """
     (raw,) = planes
-    if "565" in one.letters:
-        words = raw[..., 0] | raw[..., 1].astype(np.uint16) << 8
-        high, middle, low = words >> 11, words >> 5 & 63, words & 31
-        parts = [high * 255 // 31, middle * 255 // 63, low * 255 // 31]
-        if one.letters.startswith("B"):
-            parts.reverse()
-        return np.stack([*parts, np.full_like(high, 255)], axis=-1).astype(np.uint8)
     made = np.full((*raw.shape[:2], 4), 255, np.uint8)
-    for at, letter in enumerate("RGBA"):
-        if letter in one.letters:
-            made[..., at] = raw[..., one.letters.index(letter)]
+    words, shift = raw[..., 0] if not one.bits else raw[..., 0] | raw[..., 1].astype(np.uint16) << 8, 0
+    for at, letter in enumerate(one.letters):
+        if letter == "X":
+            continue
+        part: NDArray[Any] = raw[..., at] if not one.bits else words
+        if one.bits:
+            most = (1 << one.bits[at]) - 1
+            part = (words >> shift & most) * 255 // most
+            shift += one.bits[at]
+            part = np.where(part == 0, *alphas) if most == 1 else part
+        made[..., "RGBA".index(letter)] = part
     return made
 
 
 def write_rgba(rgba: NDArray[np.uint8], planes: Planes, one: Format) -> None:
     """Write red, green, blue and alpha to an RGB picture."""
     (raw,) = planes
-    if "565" in one.letters:
-        parts = rgba[..., :3].astype(np.uint16)
-        red, green, blue = (parts[..., at] for at in ((2, 1, 0) if one.letters.startswith("B") else (0, 1, 2)))
-        words = red >> 3 << 11 | green >> 2 << 5 | blue >> 3
+    if one.bits:
+        words, shift = np.zeros(rgba.shape[:2], np.uint16), 0
+        for letter, width in zip(one.letters, one.bits, strict=True):
+            words |= (rgba[..., "RGBA".index(letter)].astype(np.uint16) >> (8 - width)) << shift
+            shift += width
         raw[..., 0], raw[..., 1] = words & 255, words >> 8
         return
     for at, letter in enumerate(one.letters):
@@ -199,12 +223,15 @@ def matrix(mode: int, *, to_rgb: bool) -> NDArray[np.float64]:
     """A 3 by 4 matrix for cv2.transform from YUV to RGB, or back.
 
     Args:
-        mode: IM_COLOR_SPACE_MODE.
+        mode: IM_COLOR_SPACE_MODE: of the YUV picture, by imsetColorSpace, or of the call.
         to_rgb: The direction.
     """
+    of_picture = mode >> 8 & 0xF
     number = mode & 3 if to_rgb else {0: 1, 1: 2, 2: 1, 3: 3}[mode >> 2 & 3]
-    red, blue = (0.2126, 0.0722) if number == 3 else (0.299, 0.114)
-    is_full = number == 2
+    is_709, is_full = number == 3, number == 2
+    if of_picture:
+        is_709, is_full = of_picture in {_709_LIMIT, _709_FULL}, of_picture in {_601_FULL, _709_FULL}
+    red, blue = (0.2126, 0.0722) if is_709 else (0.299, 0.114)
     scale_y, scale_c, offset = (1.0, 1.0, 0.0) if is_full else (219 / 255, 224 / 255, 16.0)
     green = 1 - red - blue
     luma = np.array([red, green, blue])

@@ -23,7 +23,7 @@ int main() {
 
   im_job_handle_t job = imbeginJob();
   if (!job || imfillTask(job, dst, im_rect{0, 0, width, height}, 0xff030303) != IM_STATUS_SUCCESS) return 9;
-  if (imcropTask(job, src, dst, im_rect{0, 0, 8, 8}) != IM_STATUS_SUCCESS || imrectangleTaskArray(job, dst, both, 2, 0xff000007, 1) != IM_STATUS_SUCCESS) return 10;
+  if (imcropTask(job, src, dst, im_rect{0, 0, 8, 8}) != IM_STATUS_SUCCESS || imrectangleTaskArray(job, dst, both, 2, 0xff000007, 2) != IM_STATUS_SUCCESS) return 10;
   if (imrotateTask(job, src, dst, IM_HAL_TRANSFORM_ROT_90) != IM_STATUS_SUCCESS || imcopyTask(job, src, wrapbuffer_virtualaddr(to.data(), 8, 8, RK_FORMAT_RGBA_8888)) != IM_STATUS_INVALID_PARAM) return 11;
   if (to[0] != 0xf0) return 12;  // nothing is done yet
   im_rect beyond[2] = {{24, 0, 4, 4}, {30, 0, 4, 4}};

@@ -7,6 +7,7 @@
 
 #include "RockchipRga.h"
 #include "im2d.hpp"
+#include "im2d_api/im2d.hpp"
 
 int main() {
   const int width = 32, height = 16;
@@ -25,6 +26,11 @@ int main() {
   rga_buffer_t plain = wrapbuffer_virtualaddr(to.data(), width + 8, height + 8, RK_FORMAT_RGB_888);
   if (immakeBorder(src, plain, 4, 4, 4, 4, IM_BORDER_CONSTANT, 0x050505) != IM_STATUS_SUCCESS) return 4;
   if (to[0] != 5 || to[(4 * 40 + 4) * 3] != 100) return 5;
+  if (immakeBorder(src, plain, 4, 4, 4, 4, IM_BORDER_REFLECT) != IM_STATUS_SUCCESS || to[0] != 100) return 14;
+  if (immakeBorder(src, plain, 4, 4, 4, 0, IM_BORDER_WRAP) != IM_STATUS_INVALID_PARAM) return 15;
+  if (imrectangle(dst, im_rect{0, 0, 8, 8}, 0, 1) != IM_STATUS_INVALID_PARAM || imrectangle(dst, im_rect{0, 0, 8, 8}, 7, 9) != IM_STATUS_SUCCESS) return 16;
+  if (imrotate(src, src, IM_HAL_TRANSFORM_ROT_90 | IM_HAL_TRANSFORM_ROT_180) != IM_STATUS_INVALID_PARAM) return 17;
+  if (imtranslate(src, dst, 2, 2) != IM_STATUS_INVALID_PARAM || imtranslate(src, plain, -2, 2) != IM_STATUS_INVALID_PARAM) return 18;
   im_opt_t opt{};
   opt.color = 0x0a0a0a;
   if (improcess(src, plain, {}, {}, im_rect{0, 0, 8, 8}, {}, -1, nullptr, &opt, IM_COLOR_FILL) != IM_STATUS_SUCCESS || to[0] != 10) return 6;

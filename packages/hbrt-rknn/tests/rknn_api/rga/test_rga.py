@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from hbrt.native.files import include_dir, library
-from rknn_api.rga.engine import How, Picture, blurred, mosaic, process, refusal
-from rknn_api.rga.formats import FORMATS, byte_count, matrix
+from rknn_api.rga.engine import How, Picture, blurred, border_refusal, mosaic, process, refusal
+from rknn_api.rga.formats import FORMATS, byte_count, matrix, rgba_of, write_rgba, yuv_of
 from tests.each import each
 from tests.native.arm.conftest import Compile, Run, board, compiled, run  # noqa: F401 - fixtures
 from tests.rknn_api.capi.test_custom_ops import SANITIZE
@@ -107,7 +107,25 @@ def test_each_format_goes_to_rgb_and_to_nv12_and_back(one: int, other: int) -> N
         luma = cv2.cvtColor(smooth(), cv2.COLOR_RGB2GRAY)
         np.testing.assert_allclose(found, luma[..., None].repeat(3, 2), atol=3)
         return
-    np.testing.assert_allclose(found, smooth(), atol=12 if "565" in FORMATS[one].letters else 9)
+    np.testing.assert_allclose(found, smooth(), atol={4: 20, 5: 12}.get(max(FORMATS[one].bits, default=8), 9))
+
+
+@each("number, shifts", [
+    (0x04, "R0 G5 B11"), (0x24, "B0 G5 R11"), (0x05, "R0 G5 B10 A15"), (0x2A, "A0 R1 G6 B11"), (0x2F, "A0 B4 G8 R12"),
+])  # fmt: skip
+def test_the_first_letter_of_sixteen_bits_is_the_lowest(number: int, shifts: str) -> None:
+    rgba = np.array([[[255, 0, 0, 0], [0, 255, 0, 0], [0, 0, 255, 0], [0, 0, 0, 255]]], np.uint8)
+    raw = np.zeros((1, 4, 2), np.uint8)
+    write_rgba(rgba, [raw], FORMATS[number])
+    for letter, word in zip("RGBA", raw.view("<u2")[0, :, 0], strict=True):
+        shift = next((int(one[1:]) for one in shifts.split() if one[0] == letter), None)
+        assert word == 0 if shift is None else (word >> shift) & 1 and not word & (1 << shift) - 1
+    np.testing.assert_array_equal(rgba_of([raw], FORMATS[number])[..., :3], rgba[..., :3])
+
+
+def test_an_alpha_of_one_bit_stands_for_two_opacities() -> None:
+    raw = np.array([[[0, 0], [1, 0]]], np.uint8)
+    np.testing.assert_array_equal(rgba_of([raw], FORMATS[0x2A], (32, 224))[0, :, 3], [32, 224])
 
 
 @pytest.mark.parametrize(("number", "code"), [(0x0A, cv2.COLOR_YUV2RGB_NV12), (0x0E, cv2.COLOR_YUV2RGB_NV21)])
@@ -144,6 +162,30 @@ def test_the_matrices_are_those_of_the_standards() -> None:
     np.testing.assert_allclose(matrix(1 << 2, to_rgb=False) @ white, [255, 128, 128], atol=1e-9)
     np.testing.assert_allclose(matrix(3, to_rgb=True) @ [16, 128, 128, 1], [0, 0, 0], atol=1e-9)
     np.testing.assert_allclose(matrix(1, to_rgb=True)[0], [1.16438, 0, 1.59603, -222.921], atol=1e-3)
+    for mode, luma in ((3, 81.5), (4, 76.2), (5, 62.6), (6, 54.2)):  # of a picture: IM_YUV_BT..._RANGE
+        assert (matrix(mode << 8, to_rgb=False) @ [255, 0, 0, 1])[0] == pytest.approx(luma, abs=0.1)
+
+
+@each("number", [0x02, 0x0A, 0x09, 0x1C, 0x15])
+def test_borders_are_numpys(number: int) -> None:
+    one = FORMATS[number]
+    source = picture(number, np.random.default_rng(1).integers(0, 256, byte_count(one, WIDTH, HEIGHT)))
+    top, bottom, left, right = border = (4, 2, 6, 10)
+    width, height = WIDTH + left + right, HEIGHT + top + bottom
+    target = Picture(np.zeros(byte_count(one, width, height), np.uint8), one, width, height, width, height)
+    rects = ((0, 0, WIDTH, HEIGHT), (0, 0, width, height), (0, 0, 0, 0))
+    assert not border_refusal(*rects[:2], border, one.down)
+    for kind, name in ((2, "symmetric"), (3, "wrap")):
+        process(source, target, None, rects, How(border=border, border_type=kind))
+        (before, after) = (one.planes(rect) for one, rect in zip((source, target), rects, strict=False))
+        if number == 0x1C:
+            before, after = (yuv_of(planes, one) for planes in (before, after))
+        for at, (part, made) in enumerate(zip(before, after, strict=True)):
+            across, down = one.down if at else (1, 1)
+            sides: list[Any] = [(top // down, bottom // down), (left // across, right // across), (0, 0)]
+            np.testing.assert_array_equal(made, np.pad(part, sides[: part.ndim], name))  # type: ignore[call-overload]
+    assert "picture and its border are 32 x 14" in border_refusal(rects[0], rects[0], border, one.down)
+    assert "must be 0 or more" in border_refusal(rects[0], rects[0], (-1, 0, 0, 0), one.down)
 
 
 @each("code, operation", [(0x88, np.bitwise_and), (0xEE, np.bitwise_or), (0xF6, np.bitwise_xor)])

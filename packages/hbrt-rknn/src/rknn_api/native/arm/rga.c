@@ -27,11 +27,11 @@
 
 #define API HBRT_EXPORT
 
-enum { PROCESS, FILL, MOSAIC, BLUR }; /* job kinds; Job of rknn_api/rga/calls.py has the same numbers */
+enum { PROCESS, FILL, MOSAIC, BLUR, BORDER }; /* job kinds; Job of rknn_api/rga/calls.py has the same numbers */
 
 struct job {
   int32_t kind, is_check, usage, color, interpolation, status, thickness;
-  int32_t sizes[4]; /* a mosaic's squares; a blur's width and height, and sigmas */
+  int32_t sizes[4]; /* a mosaic's squares; a blur's width and height, and sigmas; a border's top, bottom, left, right */
   const rga_buffer_t *src, *dst, *pat;
   im_rect from, to, of_pat;
   char text[256];
@@ -148,20 +148,29 @@ API IM_STATUS improcess(rga_buffer_t src, rga_buffer_t dst, rga_buffer_t pat, im
   return processed(&src, &dst, &pat, srect, drect, prect, usage, NULL);
 }
 
+static int unequal(const char *call, const rga_buffer_t *src, const rga_buffer_t *dst) {
+  if (src->width == dst->width && src->height == dst->height) return 0;
+  snprintf(last, sizeof last, "%s: the sizes %d x %d and %d x %d must be equal.", call, src->width, src->height, dst->width, dst->height);
+  return 1;
+}
+
 API IM_STATUS imcopy_t(const rga_buffer_t src, rga_buffer_t dst, int sync) {
   (void)sync;
-  if (src.width != dst.width || src.height != dst.height) {
-    snprintf(last, sizeof last, "imcopy: the sizes %d x %d and %d x %d must be equal.", src.width, src.height, dst.width, dst.height);
-    return IM_STATUS_INVALID_PARAM;
-  }
+  if (unequal("imcopy", &src, &dst)) return IM_STATUS_INVALID_PARAM;
   return process(&src, &dst, WHOLE, WHOLE, 0);
+}
+
+static int is_yuv(int format) {
+  const int number = format > 0xff ? format >> 8 : format;
+  return (number >= 0x08 && number <= 0x0f) || number == 0x15 || (number >= 0x18 && number <= 0x23) || number == 0x32 || number == 0x33;
 }
 
 API IM_STATUS imresize_t(const rga_buffer_t src, rga_buffer_t dst, double fx, double fy, int interpolation, int sync) {
   (void)sync;
   if (fx > 0 || fy > 0) {
-    dst.width = (int)(src.width * (fx > 0 ? fx : 1));
-    dst.height = (int)(src.height * (fy > 0 ? fy : 1));
+    const int even = is_yuv(dst.format) ? ~1 : ~0; /* the engine's rule: sizes are aligned downward */
+    dst.width = (int)(src.width * (fx > 0 ? fx : 1)) & even;
+    dst.height = (int)(src.height * (fy > 0 ? fy : 1)) & even;
   }
   struct job job = {.kind = PROCESS, .src = &src, .dst = &dst, .interpolation = interpolation};
   return done(&job);
@@ -174,7 +183,9 @@ API IM_STATUS imcrop_t(const rga_buffer_t src, rga_buffer_t dst, im_rect rect, i
 
 API IM_STATUS imtranslate_t(const rga_buffer_t src, rga_buffer_t dst, int x, int y, int sync) {
   (void)sync;
-  im_rect from = {0, 0, src.width - x, src.height - y}, to = {x, y, src.width - x, src.height - y};
+  if (unequal("imtranslate", &src, &dst)) return IM_STATUS_INVALID_PARAM;
+  const int width = src.width - abs(x), height = src.height - abs(y);
+  im_rect from = {x < 0 ? -x : 0, y < 0 ? -y : 0, width, height}, to = {x > 0 ? x : 0, y > 0 ? y : 0, width, height};
   return process(&src, &dst, from, to, 0);
 }
 
@@ -591,14 +602,18 @@ TASK(improcessTask, "_Z13improcessTaskj12rga_buffer_tS_S_7im_rectS0_S0_P6im_opti
      processed(&src, &dst, &pat, srect, drect, prect, usage, opt))
 MANGLED(IM_STATUS, immakeBorder, "_Z12immakeBorder12rga_buffer_tS_iiiiiiiiPi",
         (rga_buffer_t src, rga_buffer_t dst, int top, int bottom, int left, int right, int type, int value, int sync, int acquired, int *fence), {
-          (void)acquired, (void)bottom, (void)right;
-          if (type != IM_BORDER_CONSTANT) {
-            snprintf(last, sizeof last, "immakeBorder: border_type %d is not supported; use IM_BORDER_CONSTANT.", type);
-            return ended(IM_STATUS_NOT_SUPPORTED, fence, 1);
+          (void)acquired;
+          if (type != IM_BORDER_CONSTANT && type != IM_BORDER_REFLECT && type != IM_BORDER_WRAP) {
+            snprintf(last, sizeof last, "immakeBorder: border_type %d must be IM_BORDER_CONSTANT (0), REFLECT (2) or WRAP (3).", type);
+            return ended(IM_STATUS_INVALID_PARAM, fence, 1);
           }
-          IM_STATUS status = filled(&dst, WHOLE, value, 0);
+          struct job job = {.kind = BORDER, .is_check = type == IM_BORDER_CONSTANT, .src = &src, .dst = &dst, .interpolation = type};
+          job.sizes[0] = top, job.sizes[1] = bottom, job.sizes[2] = left, job.sizes[3] = right;
+          IM_STATUS status = done(&job);
+          if (status == IM_STATUS_NOERROR) status = filled(&dst, WHOLE, value, 0);
           im_rect to = {left, top, src.width, src.height};
-          return ended(status == IM_STATUS_SUCCESS ? process(&src, &dst, WHOLE, to, 0) : status, fence, sync);
+          if (type == IM_BORDER_CONSTANT && status == IM_STATUS_SUCCESS) status = process(&src, &dst, WHOLE, to, 0);
+          return ended(status, fence, sync);
         })
 MANGLED(IM_STATUS, imcheckHeader, "_Z13imcheckHeaderj", (im_api_version_t version), {
   (void)version;

@@ -1,0 +1,2 @@
+/* Where the sources of librga have it. */
+#include "../im2d.h"
