@@ -32,6 +32,7 @@ _RELEASE = re.compile(r"\bset\s*\(\s*CMAKE_BUILD_TYPE\s+\"?(?:Rel|MinSize)", re.
 _HERE = ("CMAKE_CURRENT_SOURCE_DIR", "CMAKE_CURRENT_LIST_DIR", "LOCAL_PATH", "CURDIR", "PWD")
 _MAX_VALUE = 10_000
 _TREE = "/<tree>/"
+_SYSTEM = {"CMAKE_SYSTEM_NAME": "Linux"}
 _ROOT = ("PROJECT_SOURCE_DIR", "CMAKE_SOURCE_DIR", "CMAKE_HOME_DIRECTORY")
 
 
@@ -71,7 +72,7 @@ def read_build_files(texts: Mapping[str, str]) -> dict[str, Given]:
             continue
         plain, here = plains[path], folder_of(path)
         above = next((variables[one] for one in _up(here) if one in variables), {})
-        own = {**above, **dict.fromkeys(_HERE, f"{_TREE}{here}")}
+        own = {**_SYSTEM, **above, **dict.fromkeys(_HERE, f"{_TREE}{here}")}
         if path.endswith(CMAKE):
             roots = _ROOT if not above else _ROOT[:1] if PROJECT.search(plain) else ()
             own |= dict.fromkeys(roots, f"{_TREE}{here}")

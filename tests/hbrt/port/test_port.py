@@ -217,13 +217,14 @@ def test_units_are_compiled_with_what_cmake_defines_and_the_nearest_headers(
 
 def test_build_files_give_folders_macros_and_standards() -> None:
     root = "project(a)\nset(LIBS ${CMAKE_SOURCE_DIR}/lib)\nset(CMAKE_CXX_STANDARD 14)\nset(CMAKE_BUILD_TYPE Release)\n"
-    below = 'include_directories(../inc ${LIBS}/one "${PROJECT_SOURCE_DIR}/two" ${GONE}/x /usr/include)\n'
+    below = 'include_directories(../inc ${LIBS}/one "${PROJECT_SOURCE_DIR}/two" ${GONE}/x /usr/include '
+    below += "${CMAKE_SYSTEM_NAME})\n"
     below += "set(MORE a)\n" + 'set(MORE "${MORE} ${MORE}")\n' * 40
     make = "INC = src\nCFLAGS += -I$(INC)/a -I../up -std=c99 -DONE\nifdef X\nCFLAGS += -DTWO\nendif\n"
     texts = {"CMakeLists.txt": root, "a.mk": "F += -DFAR\n"}
     read = read_build_files({**texts, "sub/CMakeLists.txt": below, "sub/Makefile": make})
     assert [one.folders for one in above(read, "sub/src/main.cc")] == [
-        ["inc", "lib/one", "two", "/usr/include"],
+        ["inc", "lib/one", "two", "/usr/include", "sub/Linux"],
         ["sub/src/a", "up"],
         [],
         [],
