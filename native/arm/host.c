@@ -14,7 +14,9 @@
 #include <execinfo.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <langinfo.h>
 #include <link.h>
+#include <locale.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -24,6 +26,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #define LAYOUT_VERSION 9U
 enum { MAX_WAITS = 256, MIN_DESCRIPTORS = 4 }; /* maximum of concurrent waiting threads; more are not shown */
@@ -272,10 +275,31 @@ static const char *look_up(void *from) {
   return NULL;
 }
 
+/**
+ * Decode a path as Python encodes it: in the user's locale, which the program need not have set, or as UTF-8 where that
+ * locale has ASCII alone. Returns whether it has.
+ */
+static bool decode(const char *path, wchar_t *text) {
+  locale_t locale = newlocale(LC_CTYPE_MASK, "", NULL);
+  bool is_ascii = !locale || !strcmp(nl_langinfo_l(CODESET, locale), "ANSI_X3.4-1968");
+  if (is_ascii) {
+    if (locale) freelocale(locale);
+    locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", NULL);
+  }
+  locale_t before = locale ? uselocale(locale) : NULL;
+  size_t length = mbstowcs(text, path, PATH_MAX);
+  for (size_t at = 0; length == (size_t)-1 && at <= strlen(path); at++)
+    text[at] = (wchar_t)(path[at] & 0x80 ? 0xdc00 + (unsigned char)path[at] : path[at]); /* Python's "surrogateescape" */
+  if (locale) {
+    uselocale(before);
+    freelocale(locale);
+  }
+  return is_ascii;
+}
+
 /** Initialize Python as the environment's python would, except for signals, which are left to the program. */
 static bool initialize(void *library, const char *executable) {
   static wchar_t name[PATH_MAX]; /* Python keeps the address */
-  if (mbstowcs(name, executable, PATH_MAX) == (size_t)-1) return false;
   void *(*create)(void) = (void *(*)(void))dlsym(library, "PyInitConfig_Create");
   if (create) { /* from 3.14 on; remove what is below once 3.15 is required */
     int (*set_text)(void *, const char *, const char *) = (int (*)(void *, const char *, const char *))dlsym(library, "PyInitConfig_SetStr");
@@ -298,6 +322,8 @@ static bool initialize(void *library, const char *executable) {
   if (!set_program_name || !start) return false;
   int *ignores_environment = dlsym(library, "Py_IgnoreEnvironmentFlag");
   if (ignores_environment && getenv("PYTHONHOME")) *ignores_environment = 1; /* a different Python, which would end this process */
+  int *has_utf8 = dlsym(library, "Py_UTF8Mode");
+  if (decode(executable, name) && has_utf8 && !getenv("PYTHONUTF8")) *has_utf8 = 1; /* as the environment's python does */
   set_program_name(name);
   start(0);
   return python.is_initialized() != 0;
@@ -322,6 +348,12 @@ static bool start_python(void) {
   }
   if (!find_python(executable, shared)) {
     say("libhbrt.so does not know its Python: run 'hbrt cc' of your environment once, or set HBRT_PYTHON to its python.", "");
+    return false;
+  }
+  if (!is_there(executable) && errno != ENOENT && errno != ENOTDIR) { /* it is in another user's home, for example */
+    char what[PATH_MAX + 128];
+    snprintf(what, sizeof what, "%s: %s", executable, strerror(errno));
+    say("cannot reach the Python of hbrt's environment, ", what);
     return false;
   }
   if (!is_there(executable)) {

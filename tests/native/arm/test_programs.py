@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import sysconfig
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -207,6 +208,27 @@ def test_a_program_whose_python_is_missing_says_so(compiled: Compile, run: Run, 
     answer = run(compiled("softmax.c", "-std=c11"), HBRT_PYTHON=python)
     assert answer.returncode == 1
     assert f"hbrt: {sentence}" in answer.stderr
+
+
+@pytest.mark.parametrize("locale", ["C.UTF-8", "C", "no_SUCH.UTF-8"])
+def test_the_environment_may_have_any_path(compiled: Compile, run: Run, tmp_path: Path, locale: str) -> None:
+    environment = tmp_path / "säge \u4e2d"
+    name = f"python3.{sys.version_info.minor}"
+    packages = environment / "lib" / name / "site-packages"
+    packages.mkdir(parents=True)
+    (environment / "bin").mkdir()
+    (environment / "bin" / name).symlink_to(sys.executable)
+    (environment / "pyvenv.cfg").write_text(f"home = {sys.base_prefix}/bin\n")
+    (packages / "real.pth").write_text(f"{Path(__file__).parents[3]}\n{sysconfig.get_path('purelib')}\n")
+    answer = run(compiled("softmax.c", "-std=c11"), HBRT_PYTHON=str(environment / "bin" / name), LC_ALL=locale)
+    assert (answer.returncode, answer.stdout) == (0, "0.0320586 0.0871443 0.2368828 0.6439143\n"), answer.stderr
+
+
+def test_a_python_that_cannot_be_reached_is_not_said_to_be_gone(compiled: Compile, run: Run, tmp_path: Path) -> None:
+    loop = tmp_path / "python3"
+    loop.symlink_to(loop)
+    answer = run(compiled("softmax.c", "-std=c11"), HBRT_PYTHON=str(loop))
+    assert f"cannot reach the Python of hbrt's environment, {loop}: Too many levels" in answer.stderr
 
 
 def test_ctrl_c_ends_a_program_that_waits(compiled: Compile, board_home: Path) -> None:
