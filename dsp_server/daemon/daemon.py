@@ -20,7 +20,7 @@ from dsp_server.process.event_loop import Loop, ended_by_signals
 from dsp_server.process.launch import live, raise_descriptor_limit, set_title
 from hbrt import settings
 from hbrt.board.files import leftovers, remove_files, take_lock
-from hbrt.board.launch import DaemonConfig, check_descriptors
+from hbrt.board.launch import DaemonConfig, check_machine
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import LayoutError
@@ -50,7 +50,7 @@ def serve(
         LayoutError: the number of cores or the size of the DDR is out of range. BadSettingError: a setting is.
     """
     raise_descriptor_limit()
-    check_descriptors()
+    check_machine()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a starter that ignores it would have its children's ends ignored
     settings.check(*CORE_SETTINGS)
     paths = BoardPaths(Path(config.directory))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -11,7 +12,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +31,11 @@ PROGRAM = "import gc; gc.disable(); from dsp_server.daemon.daemon import main; m
 READY_FD, LIFELINE_FD, CONSOLE_FD = 3, 4, 5  # where a launched daemon finds them
 _HIGH_FD = 100  # out of the way of these places
 FEWEST_FDS = 128  # per process: a daemon with two cores needs about 110 while they start
+_KERNEL_CALLS: dict[str, Callable[[], int]] = {  # for the DDR, for the ends of processes, for doorbells
+    "memfd_create": lambda: os.memfd_create("hbrt", os.MFD_CLOEXEC),
+    "pidfd_open": lambda: os.pidfd_open(os.getpid()),
+    "eventfd": lambda: os.eventfd(0, os.EFD_CLOEXEC),
+}
 
 
 class DaemonConfig(NamedTuple):
@@ -68,7 +74,7 @@ def launch(config: DaemonConfig, *, has_console: bool = False) -> Launched:
         DidNotStartError: it could not start; carries the daemon's message, or the end of its log.
         BoardError: the board's directory cannot be used.
     """
-    check_descriptors()
+    check_machine()
     paths = BoardPaths(Path(config.directory))
     make_directory(paths)
     try:
@@ -142,11 +148,12 @@ def _standard_error() -> int:
         return -1
 
 
-def check_descriptors() -> None:
-    """Fail early if a board cannot run with so few descriptors; a later failure would have a different message.
+def check_machine() -> None:
+    """Fail early if a board cannot run here; a later failure would have a different message, or none.
 
     Raises:
-        BoardError: this process's limit is too low for a daemon with two cores and a program.
+        BoardError: this process's limit of descriptors is too low for a daemon with two cores and a program, or the
+            kernel refuses what a board is made of, as a sandbox's filter of system calls does.
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < FEWEST_FDS:
@@ -154,6 +161,16 @@ def check_descriptors() -> None:
             f"A board needs at least {FEWEST_FDS} file descriptors per process, but this process may have {soft}: "
             "raise the limit, for example with 'ulimit -n 1024'."
         )
+    for name, call in _KERNEL_CALLS.items():
+        try:
+            os.close(call())
+        except OSError as error:
+            if error.errno in {errno.EMFILE, errno.ENFILE}:
+                continue
+            raise BoardError(
+                f"A board needs {name}, which this machine refuses: {error.strerror}. If this is a sandbox or "
+                "a container, allow it in its seccomp profile; 'hbrt doctor' checks everything else."
+            ) from None
 
 
 def _pipe(*, write_high: bool) -> tuple[int, int]:

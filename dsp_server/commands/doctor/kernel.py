@@ -33,7 +33,11 @@ def kernel() -> Iterator[Check]:
     advice = "A board also works on one CPU: its processes take turns and sleep without polling first."
     yield judged("CPUs", cpus, is_good=usable > 1, advice=advice)
     for name, probe, missing in (
-        ("memfd", _probe_memfd, "The DDR of a board is a memfd: Linux 3.17 or newer; a sandbox may forbid it."),
+        (
+            "memfd",
+            _probe_memfd,
+            "The DDR of a board is a memfd, mapped whole: a sandbox or a memory limit (ulimit -v) may forbid it.",
+        ),
         ("eventfd", _probe_eventfd, "Doorbells are eventfds; a sandbox may forbid them."),
         ("pidfd", _probe_pidfd, "Cores are watched by pidfd: Linux 5.4 or newer; a sandbox may forbid it."),
         (
@@ -67,9 +71,10 @@ def _probe_memfd() -> str:
     fd = os.memfd_create("hbrt-doctor", os.MFD_CLOEXEC)
     try:
         os.ftruncate(fd, size)
+        mmap.mmap(fd, size).close()
     finally:
         os.close(fd)
-    return f"can create one of {format_size(size)}"
+    return f"can create and map one of {format_size(size)}"
 
 
 def _probe_eventfd() -> str:

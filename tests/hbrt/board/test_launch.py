@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -17,7 +18,7 @@ from hbrt.board import launch as launch_module
 from hbrt.board.files import daemon_pid
 from hbrt.board.launch import DaemonConfig, launch, log_tail
 from hbrt.board.paths import BoardPaths
-from hbrt.errors import DidNotStartError
+from hbrt.errors import BoardError, DidNotStartError
 from hbrt.status import Status
 from tests.limits import PATIENCE_S, open_descriptors
 from tests.waiting import await_end
@@ -48,6 +49,19 @@ def _pretend(monkeypatch: pytest.MonkeyPatch, program: str) -> list[int]:
 
 def _has_ended(pid: int) -> bool:
     return not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.parametrize("name", ["memfd_create", "pidfd_open", "eventfd"])
+def test_a_call_that_a_sandbox_refuses_is_named(
+    config: DaemonConfig, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def refuse(*_: object) -> int:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, name, refuse)
+    with pytest.raises(BoardError, match=f"A board needs {name}, which this machine refuses: Operation not permitted"):
+        launch(config)
+    assert not Path(config.directory).exists()
 
 
 def test_launched_daemon_is_detached_and_its_own_session(config: DaemonConfig) -> None:
