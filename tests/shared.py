@@ -258,7 +258,7 @@ class Shell:
         }
     )
     INSIDE = frozenset({("run", "nn"), ("run", "cv")})  # samples are processes of their own
-    OF_A_PROCESS = frozenset({"-f", "--follow", "--foreground", "--profile"})
+    OF_A_PROCESS = frozenset({"-f", "--follow", "--foreground", "--profile", "--self-check"})
 
     def __init__(self, home: Path, cwd: Path) -> None:
         self.home = home

@@ -6,8 +6,8 @@ import tomllib
 from collections.abc import Callable
 
 from hbrt.accelerators.chips import FAMILIES, FITTED, chips, family_of_chip
+from hbrt.accelerators.figures import band_of, figures, judged, spread_of
 from hbrt.settings import rounded
-from tools.accuracy.figures import band_of, figures, judged, spread_of
 from tools.markdown import table
 
 

@@ -1,4 +1,4 @@
-"""The parameters of each chip, fitted by ``python -m tools.accuracy.fit`` or assumed, and a run on a chip."""
+"""The parameters of each chip, fitted by ``python -m tools.fit_accelerators`` or assumed, and a run on a chip."""
 
 from __future__ import annotations
 

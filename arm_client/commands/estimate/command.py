@@ -22,6 +22,8 @@ from hbrt.settings import BadSettingError, rounded
 if TYPE_CHECKING:
     from arm_client.commands.estimate.calls import Known
 
+PUBLISHED: Final = "j5"
+"""The board whose DSP has published times: with another one's profile, a check of them would say nothing."""
 AT_END: Final = 0.02
 """As near to the end of its range, as a share, a constant of a fit would go further."""
 
@@ -89,11 +91,22 @@ def _what_if(_ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
 
 @click.group(
     cls=_Estimate,
-    epilog="Example: hbrt estimate my_program.py --what-if clock=800,rpc_us=100",
+    epilog="Example: hbrt estimate my_program.py --what-if clock=800,rpc_us=100\n\nHow it meets published figures: "
+    "hbrt estimate --self-check",
+    invoke_without_command=True,
     subcommand_metavar="{PROGRAM|CMD|MODEL.onnx|COMMAND} [ARGUMENT]...",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-def command() -> None:
+@click.option("--self-check", "is_self_check", is_flag=True, help="Show published figures next to the model's.")
+@click.option(
+    "--plot",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="With --self-check: draw modeled against published times (PNG). Needs the extra 'estimate'.",
+)
+@reports
+@click.pass_context
+def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool) -> Report | None:
     """Estimate the time on the board of PROGRAM's calls, or of the calls of command CMD that a running board remembers.
 
     A MODEL.onnx is estimated layer by layer, for the NPUs and BPUs with published figures.
@@ -101,6 +114,17 @@ def command() -> None:
     All times are modeled for the board, by the profile's constants; none is measured here. Each has a range, from the
     assumed constants at their best to all at their worst.
     """
+    if ctx.invoked_subcommand is not None:
+        return None
+    if not is_self_check:
+        raise click.UsageError("Name a program or a command number, or use --self-check.")
+    from arm_client.commands.estimate.self_check import self_check
+
+    used = active()
+    try:
+        return self_check(used if used.chip == PUBLISHED else find(PUBLISHED), plot)
+    except ImportError as error:
+        raise click.UsageError(f"A plot needs matplotlib ({error}): pip install 'hbrt[estimate]'.") from None
 
 
 _constants = click.option(

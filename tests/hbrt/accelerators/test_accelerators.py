@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
+from arm_client.commands.estimate.accuracy import goals
 from hbrt.accelerators.chips import assumed, chip_named, chips, family_of_chip, run_of
-from hbrt.accelerators.layer import MOVE, Tensor
-from hbrt.accelerators.time_model import Chip, run_us, times_of, work_of
-from tests.each import each
-from tools.accuracy.__main__ import Point, main
-from tools.accuracy.accelerators import goals
-from tools.accuracy.figures import (
+from hbrt.accelerators.figures import (
     WITHIN,
     Figure,
     Judged,
@@ -26,8 +18,10 @@ from tools.accuracy.figures import (
     spread_of,
     within_90,
 )
-from tools.accuracy.net import Net
-from tools.accuracy.networks import NETWORKS, layers_of
+from hbrt.accelerators.layer import MOVE, Net, Tensor
+from hbrt.accelerators.networks import NETWORKS, layers_of
+from hbrt.accelerators.time_model import Chip, run_us, times_of, work_of
+from tests.each import each
 
 CHIP = Chip(1000, 100, 50, 64, 32, 16, 0.5, 1, 2, 5, 32, 16)
 
@@ -161,19 +155,3 @@ def test_a_band_tells_when_it_is_missed() -> None:
 def test_every_network_can_be_built() -> None:
     for name in NETWORKS:
         assert all(one.output.elements > 0 for one in layers_of(name)), name
-
-
-@pytest.mark.long
-def test_the_model_is_consistent_with_the_published_figures(tmp_path: Path) -> None:
-    result = CliRunner().invoke(main, ["--json", "--plot", str(tmp_path / "plot.png")])
-    assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
-    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
-    assert told["accelerators"]["band"]["rows"] == len(told["accelerators"]["held_out"]) > 50
-    plans = {one["what"]: one for one in told["dsp"]}
-    assert len([name for name in plans if name.startswith("CenterPoint, plan")]) == 6
-    assert all(one["is_met"] for one in told["dsp"])
-    assert plans["CenterPoint, CPU alone, average"]["published_us"] == 119_374
-    call = plans["a FastRPC call"]
-    assert (call["published_us"], call["published_most_us"], call["error"]) == (500, 2000, None)
-    assert Point("a call", 500, 2001, 0, 2000).is_met is False

@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from arm_client.commands.estimate.against import changes_of
 from arm_client.commands.estimate.fit import BadMeasurementsError, Measurement, errors, fit, held_out_errors, read
 from arm_client.commands.estimate.model import document_of_model
+from arm_client.commands.estimate.self_check import Point
 from arm_client.commands.estimate.what_if import as_toml, changes
 from hbrt.profiles.estimate import Call, parts_of
 from hbrt.profiles.profile import BadProfileError, find, load
@@ -79,6 +80,7 @@ def test_a_program_and_a_command_are_estimated_and_asked_what_if(shell: Shell, t
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (("estimate",), "Name a program or a command number, or use --self-check."),
         (("estimate", "nothing"), "'nothing' is neither a file nor a command number"),
         (
             ("estimate", "0x1", "--what-if", "speed=3"),
@@ -221,8 +223,26 @@ def test_a_program_that_fails_is_told_where_it_ran(shell: Shell, tmp_path: Path)
 
 def test_the_help_of_an_estimate_has_the_options_of_a_program(shell: Shell) -> None:
     told = shell.good("estimate", "--help")
-    for option in ("--image", "--what-if", "--relay", "--profile", "--board"):
+    for option in ("--image", "--what-if", "--relay", "--profile", "--board", "--self-check"):
         assert option in told
+
+
+@pytest.mark.long
+def test_the_model_is_consistent_with_the_published_figures(shell: Shell) -> None:
+    shell.environment["HBRT_PROFILE"] = "rk3588"  # has no DSP: the published times are those of the J5
+    told = shell.json("estimate", "--self-check", "--plot", "plot.png")
+    assert (shell.cwd / "plot.png").read_bytes().startswith(b"\x89PNG")
+    assert told["are_met"]
+    assert told["accelerators"]["band"]["rows"] == len(told["accelerators"]["held_out"]) > 50
+    points = told["dsp"]
+    plans = {one["what"]: one for one in points}
+    assert len([name for name in plans if name.startswith("CenterPoint, plan")]) == 6
+    for one in points:
+        assert one["is_met"], one
+    assert plans["CenterPoint, CPU alone, average"]["published_us"] == 119_374
+    call = plans["a FastRPC call"]
+    assert (call["published_us"], call["published_most_us"], call["error"]) == (500, 2000, None)
+    assert Point("a call", 500, 2001, 0, 2000).is_met is False
 
 
 def test_changes_are_constants_and_a_profile_is_a_file_again(tmp_path: Path) -> None:

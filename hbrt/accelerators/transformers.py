@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hbrt.accelerators.layer import Tensor
-from tools.accuracy.net import Net
+from hbrt.accelerators.layer import Net, Tensor
 
 _DEPTH: Final = 12
 _JOINT: Final = 512

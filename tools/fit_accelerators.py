@@ -5,7 +5,7 @@ guess by a twentieth of its logarithm's distance. The groups of channels are tri
 that are held out. How far a fit is off for a family of networks that it has not seen is written next to the parameters:
 each family is left out in turn, and all its rows are judged.
 
-    python -m tools.accuracy.fit
+    python -m tools.fit_accelerators
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from hbrt.accelerators.chips import FAMILIES, FITTED, Family
+from hbrt.accelerators.figures import WITHIN, Figure, figures
+from hbrt.accelerators.networks import family_of, layers_of
 from hbrt.accelerators.time_model import Chip, run_us, times_of, work_of
-from tools.accuracy.figures import WITHIN, Figure, figures
-from tools.accuracy.networks import family_of, layers_of
 
 PEAKS: Final = {
     "rk3566": 460e3,
@@ -102,7 +102,7 @@ def by_family(chip: str, rows: list[Figure], groups: tuple[int, int]) -> Family:
 
 def main() -> int:
     """Write the file."""
-    lines = ["# Parameters of one core, with the range of 90%: written by python -m tools.accuracy.fit.", ""]
+    lines = ["# Parameters of one core, with the range of 90%: written by python -m tools.fit_accelerators.", ""]
     families = {}
     for chip in PEAKS:
         known = [one for one in figures() if one.chip == chip and one.is_known]

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Final
 
-from hbrt.accelerators.layer import Layer
-from tools.accuracy import classifiers, transformers, yolo, yolo_later
-from tools.accuracy.net import Net
+from hbrt.accelerators import classifiers, transformers, yolo, yolo_later
+from hbrt.accelerators.layer import Layer, Net
 
 _V5: Final = {"n": (0.33, 0.25), "s": (0.33, 0.5), "m": (0.67, 0.75), "l": (1.0, 1.0), "x": (1.33, 1.25)}
 _V8: Final = {

@@ -16,10 +16,10 @@ from typing import Final, NamedTuple
 
 from hbrt.accelerators.chips import ALIASES, chip_at, chips
 from hbrt.accelerators.layer import Layer
+from hbrt.accelerators.networks import NETWORKS, layers_of
 from hbrt.accelerators.time_model import run_us
-from tools.accuracy.networks import NETWORKS, layers_of
 
-FOLDER: Final = Path(__file__).parent / "published"
+FOLDER: Final = Path(__file__).parent.parent / "profiles" / "published"
 WITHIN: Final = 0.9
 """The fraction of held-out rows within a spread."""
 

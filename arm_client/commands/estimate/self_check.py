@@ -1,6 +1,4 @@
-"""Published times next to the model's: CenterPoint's pre-processing on the DSP, and networks on accelerators.
-
-    python -m tools.accuracy [--plot FILE] [--json]
+"""``hbrt estimate --self-check``: the vendor's published times of CenterPoint's pre-processing next to the model's.
 
 A check of consistency: one profile, no separate factor for any op. Unpublished numbers are assumed here and stated in
 docs/cycles.md: the points per frame, and the CPU's work for each.
@@ -14,20 +12,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import click
 import numpy as np
 
 from arm_client.client import connect
+from arm_client.commands.estimate import accuracy
 from arm_client.commands.estimate.calls import board_of
 from arm_client.nn.pointcloud.config import CENTERPOINT, PillarConfig
 from hbrt.cli.exits import Exit
-from hbrt.cli.report import Report, reports
+from hbrt.cli.report import Report
 from hbrt.cli.tables import Column, Table, in_unit, numbers, unit_of
 from hbrt.control.ask import ask
 from hbrt.nn_types import POINTCLOUD_ENCODE_PILLARS, POINTCLOUD_ENCODE_POINTS, POINTCLOUD_TRANSPOSE
 from hbrt.profiles.estimate import Call, calls_of, parts_of
-from hbrt.profiles.profile import Profile, find
-from tools.accuracy import accelerators as accuracy
+from hbrt.profiles.profile import Profile
 
 
 class Frame(NamedTuple):
@@ -178,17 +175,16 @@ def _without_flush(call: Call) -> Call:
     return call._replace(block_bytes=0)
 
 
-@click.command()
-@click.option(
-    "--plot",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Draw modeled against published times (PNG).",
-)
-@reports
-def main(plot: Path | None) -> Report:
-    """Show published figures next to the model's; the exit code is 1 if a goal is missed."""
-    profile = find("j5")  # whose DSP has published times
+def self_check(profile: Profile, plot: Path | None) -> Report:
+    """The published figures next to the model's; the exit code is 1 if one is outside the stated range.
+
+    Args:
+        profile: Of the board with the DSP.
+        plot: File for a plot of the accelerators' rows, or None.
+
+    Raises:
+        ImportError: a plot needs matplotlib.
+    """
     points = points_of(profile)
     held_out = accuracy.held_out()
     if plot is not None:
@@ -227,7 +223,3 @@ def _row(one: Point, unit: str) -> tuple[Any, ...]:
     goal = "" if one.goal is None else "inside" if one.published_most_us else f"{one.goal:.0%}"
     off = "" if one.error is None else f"{one.error:+.0%}"
     return one.what, figure, text(one.modeled_us), off, goal, "" if not goal else "met" if one.is_met else "missed"
-
-
-if __name__ == "__main__":
-    main()

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from hbrt.accelerators.layer import Tensor
-from tools.accuracy.net import Net
-from tools.accuracy.yolo import c3, c3k2, heads, nested, proto, sppf, width_of
+from hbrt.accelerators.layer import Net, Tensor
+from hbrt.accelerators.yolo import c3, c3k2, heads, nested, proto, sppf, width_of
 
 _HEAD: Final = 32
 """Channels per head of YOLO12's attention."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hbrt.accelerators.layer import Tensor
-from tools.accuracy.net import Net
+from hbrt.accelerators.layer import Net, Tensor
 
 
 def _end(net: Net, x: Tensor, classes: int = 1000) -> Net:

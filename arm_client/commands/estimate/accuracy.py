@@ -1,6 +1,6 @@
-"""The accelerators: the published figures that no parameter was fitted to, next to the model's.
+"""The accelerators' part of ``--self-check``: the published figures that no parameter was fitted to.
 
-The tables are in tools/accuracy/published; docs/accuracy.md describes their split and the band.
+The tables are in hbrt/profiles/published; docs/accuracy.md describes their split and the band.
 """
 
 from __future__ import annotations
@@ -10,14 +10,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, NamedTuple
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure as Drawing
-from onnx import ModelProto, TensorProto, helper
-
 from hbrt.accelerators.chips import chips, family_of_chip, run_of
-from hbrt.accelerators.onnx_layers import layers_of_model
+from hbrt.accelerators.figures import Judged, band_of, figures, judged, judged_wide, order_of, spread_of, within_90
 from hbrt.cli.tables import Column, Table, number, numbers, time_of_us
-from tools.accuracy.figures import Judged, band_of, figures, judged, judged_wide, order_of, spread_of, within_90
 
 LAYERS: Final = 300
 """Of the model whose estimate is timed."""
@@ -53,7 +48,13 @@ def goals(rows: tuple[Judged, ...]) -> list[Goal]:
 
 
 def of_speed() -> list[Goal]:
-    """The goal of the estimate's own time, measured here: of a large ONNX model, for every chip."""
+    """The goal of the estimate's own time, measured here: of a large ONNX model, for every chip; empty without onnx."""
+    try:
+        from onnx import ModelProto, TensorProto, helper
+
+        from hbrt.accelerators.onnx_layers import layers_of_model
+    except ImportError:
+        return []
     sizes = [1, 8, 64, 64]
     values = [helper.make_tensor_value_info(f"t{at}", TensorProto.FLOAT, sizes) for at in (0, LAYERS)]
     weights = helper.make_tensor("w", TensorProto.FLOAT, [8, 8, 3, 3], [0.0] * 576)
@@ -137,7 +138,14 @@ def _of_chip(name: str, rows: tuple[Judged, ...]) -> tuple[object, ...]:
 
 
 def write_plot(file: Path) -> None:
-    """Draw modeled against published times, both fitted and held-out ones."""
+    """Draw modeled against published times, both fitted and held-out ones.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Drawing
+
     drawing = Drawing(figsize=(8, 8), layout="constrained")
     FigureCanvasAgg(drawing)
     axes = drawing.subplots()

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Final
 
-from hbrt.accelerators.layer import Tensor
-from tools.accuracy.net import Net
+from hbrt.accelerators.layer import Net, Tensor
 
 COCO: Final = 80
 """Classes of the published detectors."""
