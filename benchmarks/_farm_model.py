@@ -48,7 +48,7 @@ class Model:
     """A farm over items whose service times are drawn from those given; its boards run, and none dies.
 
     The driver is one server: it waits, takes all results that are there, and gives the next items, by the rules of
-    ``Dispatch``. A board has so many items at a time as in a farm, and serves them one after another.
+    ``Dispatch``. A board has as many items at a time as in a farm, and serves them one after another.
     """
 
     def __init__(self, boards: int, service_s: Sequence[float], overheads: Overheads, seed: int = 0) -> None:

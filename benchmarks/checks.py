@@ -6,7 +6,7 @@
 Rows are the packaged NN ops, whose frames move the tiles; one on cached memory, of which the CPU writes and reads every
 byte and which it flushes; and an op that starts and waits for each copy itself.
 
-With ``--clean`` nothing is measured: the same ops are called so many times under all checks, and each finding is one
+With ``--clean`` nothing is measured: the same ops are called that many times under all checks, and each finding is one
 too many.
 """
 
@@ -64,7 +64,7 @@ def start(check: str, directory: Path, stack: ExitStack) -> Board:
 
 
 def calls(board: Board, count: int) -> dict[str, Callable[[], object]]:
-    """The ops on so many elements of a board."""
+    """Return calls of the ops on ``count`` elements, by name."""
     real = board.alloc(4 * count)
     real.view()[:] = np.random.default_rng(1).standard_normal(count).astype(np.float32).tobytes()
     whole, out = board.alloc(count), board.alloc(4 * count)
@@ -115,7 +115,7 @@ def measure(rounds: int, times: int) -> dict[str, dict[str, Rounds]]:
 
 
 def clean(count: int, actions: Callable[[Board, int], dict[str, Callable[[], object]]] = calls) -> list[str]:
-    """Call ops in turns under all checks, so many times; returns what was found, which for correct ops is nothing.
+    """Call ops in turns under all checks; return the findings, which correct ops do not have.
 
     Args:
         count: Calls in all.

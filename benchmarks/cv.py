@@ -58,7 +58,7 @@ REGIMES = {"one": "Caller and core on one CPU", "two": "Caller and core on a CPU
 
 
 def block_us(action: Callable[[], object], times: int) -> float:
-    """Return the median of so many calls in a row, in microseconds; the first one, which warms up, does not count."""
+    """Return the median time of ``times`` calls in a row, in microseconds; a first call warms up."""
     action()
     took = []
     for _ in range(times):
@@ -199,7 +199,7 @@ def main(
 def measure_all(
     ops: tuple[str, ...], sizes: list[tuple[int, int]], regime: str, boards: int, rounds: int
 ) -> list[Measured]:
-    """Every op at every size, on so many boards."""
+    """Measure every op at every size, on ``boards`` boards."""
     found = [Measured(op, size, regime) for size in sizes for op in ops]
     cpus = sorted(usable_cpus())
     for index in range(boards):
@@ -211,7 +211,7 @@ def measure_all(
 
 
 def measure_on_one_board(found: list[Measured], rounds: int, caller_cpu: int, core_cpu: int) -> list[Measured]:
-    """Add so many rounds of each, on its own board."""
+    """Add ``rounds`` rounds of each, on its own board."""
     raise_on_sigterm()
     makers = cases()
     with pinned({caller_cpu, core_cpu}), private_board(cores=1) as board:

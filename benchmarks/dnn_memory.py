@@ -23,7 +23,7 @@ from benchmarks._models import tiny
 
 LOOKS = 20
 MAX_BYTES = 1.0  # an inference; what leaks leaks more
-ODD = 100  # one round in so many is of the other kinds
+ODD = 100  # one round in this many is of the other kinds
 RELOAD = 5000
 
 

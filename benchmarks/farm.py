@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.farm --quick`` takes a minute on an idle machine. What an item costs is CPU time, of this process
 and of the board's, whatever else runs; what a second board brings is a ratio of seconds, and needs idle CPUs.
-``--simulate 1000`` goes beyond this machine: a discrete-event model of up to so many boards, whose service times and
+``--simulate 1000`` goes beyond this machine: a discrete-event model of up to that many boards, whose service times and
 overheads are CPU times measured in the same run.
 """
 
@@ -83,7 +83,7 @@ class Idler:
 
 
 def cpu_of_a_wait(pending: int, rounds: int = 100) -> tuple[float, float]:
-    """CPU seconds of this process to wait for one of so many answers, and the shortest way there and back."""
+    """Return the CPU seconds of a wait for one of ``pending`` answers, and the shortest round trip in seconds."""
     with engine(2, None) as ray:
         actor = ray.remote(num_cpus=1)(Idler)
         asleep, awake = actor.remote(), actor.remote()
@@ -102,7 +102,7 @@ def cpu_of_a_wait(pending: int, rounds: int = 100) -> tuple[float, float]:
 
 
 def simulate(most: int, file: Path | None) -> None:
-    """Print what the model says of up to so many boards."""
+    """Print what the model predicts for up to ``most`` boards."""
     from benchmarks._farm_model import Model, Overheads, plot
 
     mine, theirs, alone = cpu_of_an_item(2_000)
@@ -140,7 +140,7 @@ def main() -> int:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer items")
-    parser.add_argument("--simulate", type=int, metavar="BOARDS", help="a model of up to so many boards, instead")
+    parser.add_argument("--simulate", type=int, metavar="BOARDS", help="simulate up to this many boards instead")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="with --simulate: a picture of it, as PNG")
     given = parser.parse_args()
     if given.simulate:

@@ -46,7 +46,7 @@ NUMPY_TIMES, PEER_TIMES = 5.0, 1.0
 
 
 def numpy_voxels(points: Points, config: PillarConfig) -> Voxels:
-    """Fill pillars the way one writes it in numpy: sort by cell, take the first so many of each."""
+    """Fill pillars the way one writes it in numpy: sort by cell, take the first few of each."""
     import numpy as np
 
     low = np.array(config.point_cloud_range[:3], np.float32)

@@ -2,7 +2,7 @@
 
 A kernel is an ordinary function in a subset of Python; it may call other kernels of its own file (numba recompiles a
 caller only if the caller's file has changed). Each user has a fallback: `compiled()` is None when numba is missing
-(install `hbrt[pointcloud]`) or turned off by its own setting NUMBA_DISABLE_JIT=1. Nothing is imported or compiled
+(the extra `pointcloud`) or turned off by its own setting NUMBA_DISABLE_JIT=1. Nothing is imported or compiled
 before the first call of `compiled()`. Kernels keep IEEE arithmetic: no fast math, no threads.
 
 Machine code is stored in the first available of these directories: NUMBA_CACHE_DIR, `$XDG_CACHE_HOME/hbrt/kernels`

@@ -151,7 +151,7 @@ def _with(arguments: Sequence[str], *options: str) -> list[str]:
 
 
 def _fit(arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """Fit a board's arguments to this machine, and tell what is another now."""
+    """Replace a board's arguments that do not fit this machine, and say which."""
     try:
         fit, notes = fitted(arguments)
     except ValueError as error:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from hbrt.lazy import how_to_install
 from hbrt.native.files import hexagon_sources, image_folders, source_dir
 from hbrt.native.image_flags import is_cpp
 
@@ -21,8 +22,8 @@ _VERSION_WORD: Final = re.compile(r"-m(?:cpu=hexagon)?v(\d+)(?:\+.*)?$")
 _UNIT_WORD: Final = re.compile(r"-m(?:hvx|hmx)(?:[-=].*)?$")
 QEMU: Final = "qemu-hexagon"
 MISSING: Final = (
-    "Compiling Hexagon code needs ziglang; install the extra: pip install 'hbrt[hexagon]'. The code runs "
-    "with qemu-hexagon (Debian: apt install qemu-user)."
+    f"Compiling Hexagon code needs ziglang; {how_to_install('hexagon')}. The code runs with qemu-hexagon (Debian: apt "
+    "install qemu-user)."
 )
 
 

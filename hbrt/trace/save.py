@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from hbrt.errors import WrongUseError
+from hbrt.lazy import how_to_install
 from hbrt.mailbox.history import EndedTask
 from hbrt.trace.chrome import ChromeJson
 from hbrt.trace.ring import SUFFIX, Recorded, RingError
@@ -41,7 +42,7 @@ def check_name(file: Path) -> None:
 
         if find_spec("perfetto") is None:
             raise WrongUseError(
-                f"{file}: Perfetto's own format needs the package perfetto: pip install 'hbrt[trace]'. Chrome's JSON "
+                f"{file}: Perfetto's own format needs the package perfetto; {how_to_install('trace')}. Chrome's JSON "
                 "needs nothing, and the same viewers open it: end the name in .json."
             )
 

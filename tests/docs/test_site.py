@@ -39,6 +39,15 @@ QUESTIONS = {
     "uninstall": {"questions.html", "install.html"},
     "hb_mapper": {"questions.html", "dnn-tensors.html", "dnn.html"},
     "colab": {"questions.html", "install.html"},
+    "cache flush": {"questions.html", "detectors.html"},
+    "segfault": {"questions.html", "c-images.html"},
+    "timeout": {"questions.html", "settings.html"},
+    "multi process": {"questions.html", "scheduling.html"},
+    "numpy": {"questions.html", "python.html"},
+    "async": {"questions.html", "python.html"},
+    "HVX": {"questions.html", "fastrpc.html"},
+    "windows": {"questions.html", "install.html"},
+    "list boards": {"questions.html"},
 }
 
 

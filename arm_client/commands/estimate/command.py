@@ -16,6 +16,7 @@ from hbrt.board.paths import BoardRef
 from hbrt.cli.options import allow_option, any_board_option, command_argument, image_option
 from hbrt.cli.report import Report, is_json, reports
 from hbrt.cli.tables import Column, Table, number, show_text
+from hbrt.lazy import how_to_install
 from hbrt.profiles.profile import MEASURED, Constant, Profile, active, find
 from hbrt.settings import BadSettingError, rounded
 
@@ -310,7 +311,7 @@ def calibrate(file: Path, image: Path | None, output: Path, profile: Profile | N
     try:
         fitted, held_out = fit(measured, base), held_out_errors(measured, base)
     except ImportError as error:
-        raise click.UsageError(f"A fit needs scipy ({error}): pip install 'hbrt[estimate]'.") from None
+        raise click.UsageError(f"A fit needs scipy ({error}); {how_to_install('estimate')}.") from None
     lines = [f'base = "{base.origin}"', f'name = "{output.stem}"']
     for key, value in fitted.values.items():
         one = base.constants[key]

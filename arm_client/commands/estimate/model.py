@@ -12,6 +12,7 @@ from hbrt.accelerators.chips import ALIASES, assumed, chip_named, chips, run_of
 from hbrt.accelerators.layer import Layer
 from hbrt.cli.tables import Column, Table, most_of, number, time_of_us
 from hbrt.findings.text import counted
+from hbrt.lazy import how_to_install
 from hbrt.profiles.profile import active, find, packaged
 from hbrt.profiles.timeline import shares
 from hbrt.settings import rounded
@@ -96,7 +97,7 @@ def _layers_of(file: Path) -> Sequence[Layer]:
 
         from hbrt.accelerators.onnx_layers import UnknownSizesError, layers_of_model
     except ImportError as error:
-        raise click.UsageError(f"A model needs the package onnx ({error}): pip install 'hbrt[dnn]'.") from None
+        raise click.UsageError(f"A model needs the package onnx ({error}); {how_to_install('dnn')}.") from None
     try:
         return layers_of_model(onnx.load(str(file), load_external_data=False))
     except UnknownSizesError as error:

@@ -13,6 +13,7 @@ from hbrt.board.paths import BoardRef
 from hbrt.cli.options import any_board_option, command_argument, image_option, timeout_option, together, was_given
 from hbrt.cli.report import Report, reports
 from hbrt.cli.tables import PARTS, Column, Table, most_of, number, numbers, time_of_us
+from hbrt.lazy import how_to_install
 
 CALL_SECONDS = 60.0
 
@@ -122,10 +123,6 @@ def bench(
     if was_named and image:
         raise click.UsageError("Use either --board or --image: an image gets a private board.")
 
-    if image:
-        say_private(image)
-    else:
-        say_where(board)
     with ExitStack() as stack:
 
         def opened(of_image: Path | None) -> Any:
@@ -133,6 +130,10 @@ def bench(
             return stack.enter_context(private_board(of_image) if of_image else connect(named))
 
         boards = [opened(image), *([opened(against)] if against else [])]
+        if image:
+            say_private(image)
+        else:
+            say_where(board)
         profile = boards[0].profile
         samples, *others = sweep(boards, cmd, pack, sizes, dtypes, repeats, timeout)
     rows = [row_of(one, profile) for one in samples]
@@ -145,7 +146,7 @@ def bench(
         try:
             write_plot([dot_of(one, profile) for one in samples], profile, f"{name} ({cmd:#x})", plot)
         except ImportError as error:
-            raise click.UsageError(f"A plot needs matplotlib ({error}): pip install 'hbrt[estimate]'.") from None
+            raise click.UsageError(f"A plot needs matplotlib ({error}); {how_to_install('estimate')}.") from None
     parts: list[object] = [Table((*_COLUMNS, *_RATIOS) if others else _COLUMNS, rows)]
     if any(row["modeled_is_estimated"] for row in rows):
         parts.append("~: the op charges nothing; estimated from its reads and writes; see hb_dsp_charge.")

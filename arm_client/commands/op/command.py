@@ -193,8 +193,8 @@ def check(cmd: int, against: str, params: str | None, board: Any, **how: Any) ->
     pack = op_check.load_params(params) if params else op_check.default_params
     how["dtype"] = op_check.to_dtype(how["dtype"])
     settings.check()
-    say_where(board)
     with connect(str(board.path) if was_given("board") else None) as connected:
+        say_where(board)
         name = connected.ops().get(cmd, "not registered")
         read_log = log_reader(connected.session)
         try:
