@@ -1,5 +1,6 @@
 """horizon_tc_ui: a model on the host."""
 
+import logging
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from horizon_tc_ui import HB_ONNXRuntime, HBRuntime
+from horizon_tc_ui.utils import tool_utils
 
 
 def model(kind: int, domain: str = "") -> onnx.ModelProto:
@@ -40,3 +42,28 @@ def test_a_model_under_the_name_of_a_compiled_one(tmp_path: Path) -> None:
     assert (session.input_shapes, session.output_shapes) == ([[1, 1, 2, 2]], [[1, 1, 2, 2]])
     given = np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2)
     assert session.run(session.output_names, {session.input_names[0]: given})[0].tolist() == given.tolist()
+
+
+def test_a_program_logs_to_a_file_and_ends_with_an_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    try:
+        tool_utils.init_root_logger("inference", console_level=logging.ERROR, file_level=logging.DEBUG)
+        root.debug("begins")
+
+        @tool_utils.on_exception_exit
+        def fails(why: str) -> None:
+            raise ValueError(why)
+
+        with pytest.raises(SystemExit) as ended:
+            fails("no model")
+    finally:
+        for handler in set(root.handlers) - set(handlers):
+            root.removeHandler(handler)
+            handler.close()
+        root.setLevel(level)
+    assert ended.value.code == -1
+    text = (tmp_path / "inference.log").read_text()
+    assert "DEBUG begins" in text
+    assert "ValueError: no model" in text
