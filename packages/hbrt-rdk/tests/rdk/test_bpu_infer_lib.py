@@ -36,7 +36,7 @@ def test_numbers_are_taken_in_any_shape_of_as_many(
     assert "none.bin" in capsys.readouterr().err
     assert infer.load_model(str(tmp_path / "net.bin"))
     infer.read_numpy_arr_float32(np.full(4, 2.0), 0)
-    with pytest.raises(ValueError, match="Inputs 1 were not read"):
+    with pytest.raises(ValueError, match="Not read yet: input 1"):
         infer.forward()
     infer.read_numpy_arr_int32(np.array([3]), 1)
     infer.forward()
@@ -45,6 +45,10 @@ def test_numbers_are_taken_in_any_shape_of_as_many(
         infer.read_input(np.zeros(4, np.int64), 0)
     with pytest.raises(ValueError, match="Input 2 is out of range"):
         infer.read_input(np.zeros(4, np.float32), 2)
+    with pytest.raises(ValueError, match="0 to 300 do not fit int8"):
+        infer.read_numpy_arr_int8(np.array([0, 300]), 0)
+    with pytest.raises(ValueError, match="takes float32, not NV12"):
+        infer.read_img_to_nv12("picture.jpg", 0)
 
 
 def test_quantized_outputs_are_stored_numbers_and_scales(dsp_board: Board, tmp_path: Path) -> None:

@@ -86,23 +86,27 @@ class Infer:
 
     def read_numpy_arr_int32(self, values: NDArray[Any], index: int) -> bool:
         """Like ``read_input``, for numbers that become int32."""
-        return self.read_input(np.asarray(values, np.int32), index)
+        return self.read_input(_whole(values, np.int32), index)
 
     def read_numpy_arr_uint8(self, values: NDArray[Any], index: int) -> bool:
         """Like ``read_input``, for numbers that become uint8."""
-        return self.read_input(np.asarray(values, np.uint8), index)
+        return self.read_input(_whole(values, np.uint8), index)
 
     def read_numpy_arr_int8(self, values: NDArray[Any], index: int) -> bool:
         """Like ``read_input``, for numbers that become int8."""
-        return self.read_input(np.asarray(values, np.int8), index)
+        return self.read_input(_whole(values, np.int8), index)
 
     def read_img_to_nv12(self, img_path: str, index: int) -> bool:
         """Read a picture file, resize it to the input and convert it to NV12.
 
         Raises:
-            FileNotFoundError: the file cannot be read as a picture. ValueError: the index is out of range.
+            FileNotFoundError: the file cannot be read as a picture. ValueError: the index is out of range, or the input
+                takes no NV12.
         """
-        height, width = self._input(index).spec.sides
+        tensor = self._input(index)
+        if tensor.properties.tensor_type != "NV12":
+            raise ValueError(f"Input {index} ({tensor.name}) takes {tensor.properties.tensor_type}, not NV12.")
+        height, width = tensor.spec.sides
         picture = cv2.imread(img_path)
         if picture is None:
             raise FileNotFoundError(f"Cannot read {img_path} as a picture.")
@@ -117,7 +121,7 @@ class Infer:
         del more
         missing = [str(at) for at in range(len(self.inputs)) if at not in self._given]
         if self._model is None or missing:
-            raise ValueError(f"Inputs {', '.join(missing)} were not read." if missing else "No model is loaded.")
+            raise ValueError(f"Not read yet: input {', '.join(missing)}." if missing else "No model is loaded.")
         self._results = self._model.forward([self._given[at] for at in range(len(self.inputs))])
         return True
 
@@ -177,6 +181,18 @@ class Infer:
     def _show(self, text: str) -> None:
         if self._debug:
             sys.stderr.write(f"bpu_infer_lib: {text}\n")
+
+
+def _whole(values: NDArray[Any], dtype: type[np.integer[Any]]) -> NDArray[Any]:
+    """The numbers in a type of integers.
+
+    Raises:
+        ValueError: one of them is not in the type's range.
+    """
+    given, limits = np.asarray(values), np.iinfo(dtype)
+    if given.size and not limits.min <= given.min() <= given.max() <= limits.max:
+        raise ValueError(f"The numbers {given.min()} to {given.max()} do not fit {limits.dtype}.")
+    return given.astype(dtype)
 
 
 def _told(tensor: Tensor) -> InferTensor:
