@@ -56,7 +56,7 @@ def new(source: Path, target: Path, given: str, trained: str, mean: str, scale: 
     need("dnn")
     from google.protobuf.message import DecodeError
 
-    from arm_client.commands.model.new import advice, describe, write
+    from arm_client.commands.model.new import advice, describe, has_picture, write
     from arm_client.commands.model_exec.models import in_this_process
     from arm_client.dnn.errors import ModelError
     from arm_client.dnn.loading.model import load
@@ -70,6 +70,10 @@ def new(source: Path, target: Path, given: str, trained: str, mean: str, scale: 
         inputs = write(source, target, is_nhwc=output == "nhwc")
     except DecodeError as error:
         raise click.UsageError(f"{source} is not an ONNX model: {error}.") from None
+    if given != "featuremap" and not has_picture(inputs, given):
+        target.unlink()
+        shapes = ", ".join(f"{name} {list(shape)}" for name, shape in inputs)
+        raise click.UsageError(f"No input has the shape of a {given} picture: {shapes}. Leave out --input.")
     description.write_text(describe(inputs, given, trained, mean, scale), encoding="utf-8")
     try:
         with in_this_process():
@@ -85,7 +89,7 @@ def new(source: Path, target: Path, given: str, trained: str, mean: str, scale: 
             for spec in specs
             for shape in [list(spec.valid_shape)]
         ]
-        hints = advice(model.inputs, model.outputs)
+        hints = advice(model.inputs, model.outputs, is_nhwc=output == "nhwc")
         files = {"model": str(target), "description": str(description)}
         tensors = (f"{row['kind']} {row['name']}: {row['type']} {row['shape']}" for row in rows)
         data = {**files, "tensors": rows, "advice": list(hints)}

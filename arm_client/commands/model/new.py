@@ -58,8 +58,19 @@ def describe(inputs: list[tuple[str, tuple[int, ...]]], given: str, trained: str
     return "".join(f"{key}: {';'.join(values)}\n" for key, values in rows.items())
 
 
-def advice(inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, ...]) -> list[str]:
-    """The differences between a model and the expectations of the board's public programs: one message each."""
+def has_picture(inputs: list[tuple[str, tuple[int, ...]]], given: str) -> bool:
+    """Whether an input may take pictures of a format: four dimensions with its channels."""
+    return any(_is_picture(shape, 1 if given == "gray" else 3) for _, shape in inputs)
+
+
+def advice(inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, ...], *, is_nhwc: bool) -> list[str]:
+    """The differences between a model and the expectations of the board's public programs: one message each.
+
+    Args:
+        inputs: Of the model.
+        outputs: Of the model.
+        is_nhwc: Whether ``write`` made outputs of four dimensions NHWC.
+    """
     told = [
         f"The input {spec.name} looks like a picture and takes {spec.graph_dtype.name} numbers; most "
         f"board programs pass NV12: --input nv12."
@@ -70,7 +81,7 @@ def advice(inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, ...]) -> l
         f"The output {spec.name} is NCHW {list(spec.valid_shape)}; most programs read a detector's heads as NHWC: "
         "--output nhwc."
         for spec in outputs
-        if spec.layout == hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW and not _is_nhwc(spec.valid_shape)
+        if not is_nhwc and spec.layout == hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW and not _is_nhwc(spec.valid_shape)
     ]
     told += [
         f"The output {spec.name} is quantized ({spec.quantization.kind.name}): the program dequantizes it."

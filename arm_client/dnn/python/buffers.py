@@ -22,6 +22,7 @@ from hbrt.models.spec.spec import DYNAMIC
 from hbrt.types import hbSysMem
 
 _CHANNELS_FIRST = hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW
+_HALF = 128
 
 
 class TensorBuffer:
@@ -88,12 +89,15 @@ class TensorBuffer:
         Args:
             values: Stored values of `dtype` in the valid shape, or all of them in one row; dimensions of 1 may be
                 omitted. A picture is passed as bytes in any shape: Y, or Y and then UV, with rows of W bytes or of the
-                aligned W; RGB, BGR and YUV444 in the tensor's layout.
+                aligned W; RGB, BGR and YUV444 in the tensor's layout. int8 is also taken, except for NV12: the bytes
+                minus 128, as programs pass them to a board.
 
         Raises:
             ModelError: INVALID_ARGUMENT: wrong type, shape or number of bytes.
         """
         array = np.asarray(values)
+        if self.spec.image and array.dtype == np.int8 and self.spec.tensor_type not in NV12:
+            array = (array.astype(np.int16) + _HALF).astype(np.uint8)
         if array.dtype != self.dtype:
             raise bad_argument(f"{self.spec.name!r} holds {self.dtype}, not {array.dtype}: {self._remedy(array.dtype)}")
         if self.spec.image:

@@ -41,11 +41,16 @@ def test_a_detector_has_its_board_s_shape(source: Path) -> None:
     assert answer.output.splitlines()[1:] == [
         "input images: IMG_TYPE_NV12 [1, 3, 32, 32]",
         "output head: TENSOR_TYPE_S8 [1, 8, 16, 5]",
-        "The output head is NCHW [1, 8, 16, 5]; most programs read a detector's heads as NHWC: --output nhwc.",
         "The output head is quantized (SCALE): the program dequantizes it.",
     ]
     assert "scale_value: 0.5" in target.with_suffix(".yaml").read_text()
     assert "already exists" in new(source, "--as", target).output
+
+
+def test_a_format_of_pictures_needs_an_input_for_one(source: Path) -> None:
+    answer = new(source, "--as", source.with_name("gray.bin"), "--input", "gray")
+    assert "No input has the shape of a gray picture: images [1, 3, 32, 32]. Leave out --input." in answer.output
+    assert sorted(file.name for file in source.parent.iterdir()) == ["net.onnx"]
 
 
 def test_a_transposed_head_has_the_same_numbers(source: Path) -> None:

@@ -336,6 +336,9 @@ def test_values_of_another_type_hear_what_makes_them_fit(dsp_board: Board, tmp_p
     (picture,) = dnn.load(tmp_path / "gray.onnx")
     with pytest.raises(CallerError, match=r"'image' holds uint8, not float32: it is a picture: pass its bytes"):
         picture.forward(np.zeros((8, 8), np.float32))
+    pixels = np.arange(64, dtype=np.uint8).reshape(8, 8) * 4
+    shifted = (pixels.astype(np.int16) - 128).astype(np.int8)  # as programs for X5 pass RGB
+    np.testing.assert_array_equal(picture.forward(shifted)[0].buffer, picture.forward(pixels)[0].buffer)
 
 
 @pytest.mark.parametrize(
