@@ -103,8 +103,8 @@ def finish(task: Task, timeout: float | None, *used: object) -> Any:
 def cancel_or_keep(task: Task, *used: object) -> None:
     """Cancel a task, or keep the arrays `used` alive until it ends, because a core may still write there."""
     if not task.cancel():
-        task.add_done_callback(partial(_drop, used))
+        task.add_done_callback(partial(_release, used))
 
 
-def _drop(used: tuple[object, ...], task: object) -> None:
+def _release(used: tuple[object, ...], task: object) -> None:
     """Return a callback that holds `used`; both are freed once it has been called."""

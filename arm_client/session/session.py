@@ -214,7 +214,7 @@ class Session:
             self.blocks.keep_views()
             self.blocks.free_managed()
             exit_report.report_findings(self.link, is_private=self.daemon is not None, is_silent=self.is_silent)
-            for link in self.tasks.carrier.leave():
+            for link in self.tasks.carrier.detach():
                 exit_report.report_findings(link, is_private=False, is_silent=self.is_silent)
         self.link.detach()
         self.blocks.keep_views()

@@ -45,7 +45,7 @@ class Questions:
         del self._open[number]
         return question.answer
 
-    def leave(self, question: Question, put: Callable[[int], float]) -> None:
+    def discard(self, question: Question, put: Callable[[int], float]) -> None:
         """Send a question without waiting for the answer."""
         question.is_left = True
         put(self._add(question))

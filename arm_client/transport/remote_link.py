@@ -144,7 +144,7 @@ class RemoteLink(Link):
         """Undo a grant that reached nobody: "free" or "unregister"; nobody waits for the answer."""
         notice()
         question, frames = Question(*self._effects(verb, {"phy": phy_addr})), self._frames_of(verb, {"phy": phy_addr})
-        self._questions.leave(question, lambda number: self._put(question, number, frames))
+        self._questions.discard(question, lambda number: self._put(question, number, frames))
 
     def trace(self) -> Switch | None:
         """Like ``Link.trace``: the files of the board's other processes are on its machine."""

@@ -70,7 +70,7 @@ class RemoteMemory:
         with self._lock:
             if is_gone and phy_addr in self._owners:
                 self._owners[phy_addr] = 0
-                self._drop(phy_addr, is_owned=True, freed_at=freed_at)
+                self._discard(phy_addr, is_owned=True, freed_at=freed_at)
             self._leaving.discard(phy_addr)
 
     def on_unregister(self, phy_addr: int, *, is_gone: bool) -> None:
@@ -80,7 +80,7 @@ class RemoteMemory:
             if found is None:
                 return
             if is_gone:
-                self._drop(found[0], is_owned=False)
+                self._discard(found[0], is_owned=False)
             self._leaving.discard(found[0])
 
     def _add(self, phy_addr: int, size_bytes: int, owner: int, *, is_owned: bool) -> None:
@@ -92,7 +92,7 @@ class RemoteMemory:
             self._tables.add(number, phy_addr, size_bytes, _pages(size_bytes), owner)
         self._tables.set_owner(number, self._owners[phy_addr], (self._client_id,) if held.registrations else ())
 
-    def _drop(self, phy_addr: int, *, is_owned: bool, freed_at: str = "its end here") -> None:
+    def _discard(self, phy_addr: int, *, is_owned: bool, freed_at: str = "its end here") -> None:
         found = self._holdings.find(phy_addr, 0)
         if found is None or found[0] != phy_addr:
             return
@@ -103,7 +103,7 @@ class RemoteMemory:
             return
         size, extent = found[1].size_bytes, found[1].extent
         self._tables.remove(self._ids[phy_addr], _pages(size), self._client_id, freed_at)
-        self._tables.drop_pages(phy_addr, extent)
+        self._tables.free_pages(phy_addr, extent)
         self._shadow.discard(phy_addr, extent)
         self._free_ids.append(self._ids.pop(phy_addr))
         del self._owners[phy_addr]

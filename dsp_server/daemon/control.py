@@ -52,7 +52,7 @@ class Control:
         lifecycle: The cores.
         report: The board's state as data.
         journal: Receives a line for every malformed message.
-        leave: Finds what a client that is about to detach leaves behind; returns its findings.
+        detach: Finds what a client that is about to detach leaves behind; returns its findings.
         reclaim_soon: Called when freed memory waits for a running task.
         end: Ends the board.
         gateways: Relays that listen on TCP.
@@ -68,7 +68,7 @@ class Control:
         lifecycle: Lifecycle,
         report: Report,
         journal: Journal,
-        leave: Callable[[Client], list[Finding]],
+        detach: Callable[[Client], list[Finding]],
         reclaim_soon: Callable[[], None],
         end: Callable[[], None],
         gateways: Gateways,
@@ -82,7 +82,7 @@ class Control:
         self._report = report
         self._journal = journal
         self._malformed = Repeats()
-        self._leave_lease = leave
+        self._detach_lease = detach
         self._reclaim_soon = reclaim_soon
         self._end = end
         self._gateways = gateways
@@ -102,7 +102,7 @@ class Control:
             "import": self._import,
             "unregister": lambda r, asked: self._release(memory.unregister, r, asked),
             "found": self._found,
-            "leave": self._leave,
+            "leave": self._detach,
             "slots": lambda r, asked: clients.lease_slots(self._lease(asked), r.args["count"]),
             "waits": self._told,
             "verify_lease": lambda r, _: self._verify_lease(r),
@@ -239,10 +239,10 @@ class Control:
         self._lifecycle.processes.record_client(client)
         self._clients.hook(client)
 
-    def _leave(self, _: ControlRequest, asked: Pending) -> list[dict[str, Any]]:
+    def _detach(self, _: ControlRequest, asked: Pending) -> list[dict[str, Any]]:
         client = self._lease(asked)
         self._lifecycle.processes.read_messages()
-        return [found.as_dict() for found in self._leave_lease(client)]
+        return [found.as_dict() for found in self._detach_lease(client)]
 
     def _told(self, request: ControlRequest, asked: Pending) -> None:
         self._lease(asked).wait_report = request.args["text"]

@@ -83,7 +83,7 @@ class Injector:
         """Return a sentence if an allocation is to be refused; empty if not."""
         for number, trigger in list(self._triggers.items()):
             if trigger.fault.action == "refuse-alloc" and trigger.is_due():
-                self._drop_spent(number)
+                self._discard_spent(number)
                 sentence = f"Refused {size_bytes} bytes, as requested by '{trigger.fault}'."
                 self._journal.find("injected", sentence, client=client)
                 return sentence
@@ -106,9 +106,9 @@ class Injector:
     def _on_injected(self, number: int) -> None:
         if number in self._triggers:
             self._triggers[number].fired += 1
-            self._drop_spent(number)
+            self._discard_spent(number)
 
-    def _drop_spent(self, number: int) -> None:
+    def _discard_spent(self, number: int) -> None:
         if self._triggers[number].is_spent:
             del self._triggers[number]
 

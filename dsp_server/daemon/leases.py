@@ -126,14 +126,14 @@ class Leases:
     def close(self) -> None:
         """Close every lease."""
         for connection in [*self._awaiting_hello, *self._connections.values()]:
-            self._drop(connection)
+            self._close(connection)
         for client_id in list(self._processes):
             self._unwatch_process(client_id)
         for client in self._clients.by_id.values():
             self._part(client)
         self._close_spare()
 
-    def leave(self, client: Client) -> list[Finding]:
+    def detach(self, client: Client) -> list[Finding]:
         """Find what a client leaves behind while it still listens; its lease closes next.
 
         Returns:
@@ -194,7 +194,7 @@ class Leases:
             pid, name, run = _hello_of(connection)
             client = self._clients.attach(pid, name)
         except ConnectionResetError:
-            self._drop(connection)  # closed without a hello: a probe for whether the board is there
+            self._close(connection)  # closed without a hello: a probe for whether the board is there
             return
         except (OSError, control.MalformedMessageError, NoRoomError, _RefusedError) as error:
             self._refuse(connection, str(error))
@@ -280,9 +280,9 @@ class Leases:
     def _refuse(self, connection: socket.socket, why: str) -> None:
         self._journal.say(f"Refused to attach process {_peer(connection)[0]}: {why}")
         _send_refusal(connection, why)
-        self._drop(connection)
+        self._close(connection)
 
-    def _drop(self, connection: socket.socket) -> None:
+    def _close(self, connection: socket.socket) -> None:
         timer = self._awaiting_hello.pop(connection, None)
         if timer is not None:
             timer.cancel()
@@ -295,7 +295,7 @@ class Leases:
         """End a lease whose connection has closed or whose process has ended."""
         self._unwatch_process(client.id)
         self._unsent.pop(client.id, None)
-        self._drop(self._connections.pop(client.id))
+        self._close(self._connections.pop(client.id))
         self._find_tasks(client)
         self._clients.note_end(client)
         self._ended.append(client)

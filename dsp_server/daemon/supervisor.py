@@ -167,7 +167,7 @@ class Supervisor:
             self.lifecycle,
             report,
             self.journal,
-            self.leases.leave,
+            self.leases.detach,
             self.leases.reclaim_soon,
             stop.ask,
             self.gateways,

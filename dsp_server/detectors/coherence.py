@@ -57,7 +57,7 @@ class _Watcher:
 
     def end(self) -> None:
         """Open all pages."""
-        self._pages.drop_all()
+        self._pages.release_all()
 
     def issued(self, dst: memoryview, src: memoryview, shape: Shape | None, where: str) -> None:
         """Report a copy that reads or overwrites dirty bytes.
@@ -77,7 +77,7 @@ class _Watcher:
         return self._pages.lifted(*(Span(address_of(view), view.nbytes) for view in views))
 
     def _touch(self, hold: Hold, address: int, is_write: bool | None) -> None:  # noqa: FBT001 - as the fault has it
-        self._pages.drop(hold.handle)
+        self._pages.release(hold.handle)
         if runtime.context.task is self._task and os.getpid() == self._pid:  # else an urgent op, or a fork of this one
             verb = "writes into" if is_write else "reads"
             one = self._ranges[hold.handle][0]
@@ -87,7 +87,7 @@ class _Watcher:
         _, start, size = self._ranges[number]
         for other, (found, *_) in enumerate(self._ranges):
             if found.block == one.block:
-                self._pages.drop(other)
+                self._pages.release(other)
         is_write = "into" in verb
         phy_addr = at - self._from_physical
         block = f"{one.block:#x}+{one.block_bytes:#x}"

@@ -79,8 +79,8 @@ class WatchedIdma(ChannelIdma):
         """Stop watching: the op has returned, and the core releases what it left behind."""
         self._call = None
         self._copies.clear()
-        self._pages.drop_all()
-        self._beside.drop_all()
+        self._pages.release_all()
+        self._beside.release_all()
 
     def enqueue(self, dst: memoryview, src: memoryview, shape: Shape | None = None, where: str = "") -> int:
         """Do what ``ChannelIdma.enqueue`` does, and close the bytes to the op.
@@ -142,7 +142,7 @@ class WatchedIdma(ChannelIdma):
     def _on_conflict(self, hold: Hold, address: int, is_write: bool | None) -> None:  # noqa: FBT001 - as of a fault
         """Report a conflict, unless the modeled time is past the end of the copy."""
         copy, call, end_cycle = self._copies.get(hold.handle), self._call, self._ends.get(hold.handle)
-        self._beside.drop(hold.handle)
+        self._beside.release(hold.handle)
         if call is None or copy is None or end_cycle is None or descriptors.current() is not self:
             return
         bank, line = self.tcm.bank_at(address), op_line(self._thread)
@@ -152,7 +152,7 @@ class WatchedIdma(ChannelIdma):
 
     def _report_conflict(self, call: Call, bank: int, does: str, line: str, copy: Copy | None) -> None:
         self._looks_for_conflicts = False
-        self._beside.drop_all()
+        self._beside.release_all()
         which = "a copy uses it" if copy is None else f"another tile of it is in use: {self._words_of(copy)}"
         places = () if copy is None else (self._place(call, "copy started", copy.where, copy.dst),)
         call.find(
@@ -166,7 +166,7 @@ class WatchedIdma(ChannelIdma):
 
     def _touch(self, hold: Hold, address: int, is_write: bool | None) -> None:  # noqa: FBT001 - as of a fault
         """Report that the op accesses a byte of a copy in progress, and let the access proceed."""
-        self._pages.drop(hold.handle)
+        self._pages.release(hold.handle)
         call, copy = self._call, self._copies[hold.handle]
         if call is None or descriptors.current() is not self:  # an urgent op, which has a different engine
             return
@@ -214,12 +214,12 @@ class WatchedIdma(ChannelIdma):
     def _before_free(self, view: memoryview) -> None:
         """Report the copies that use a tile that the op frees; its pages are open from now on."""
         tile = Span(address_of(view), view.nbytes)
-        self._beside.drop_at(tile)
+        self._beside.release_at(tile)
         for copy in list(self._copies.values()):
             used = next((one for one in (copy.src, copy.dst) if one.first_common(tile) is not None), None)
             if used is None:
                 continue
-            self._pages.drop(copy.handle)
+            self._pages.release(copy.handle)
             del self._copies[copy.handle]
             call = self._call
             if call is not None and sys.exc_info()[0] is None:  # otherwise an exception is ending the op
@@ -256,8 +256,8 @@ class WatchedIdma(ChannelIdma):
         """Open the pages of finished copies before moving their bytes."""
         for one in copies:
             if self._copies.pop(one.handle, None) is not None:
-                self._pages.drop(one.handle)
-                self._beside.drop(one.handle)
+                self._pages.release(one.handle)
+                self._beside.release(one.handle)
 
     def _move(self, descriptor: Descriptor) -> None:
         if not self._pages and not self._beside:

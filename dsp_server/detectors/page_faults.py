@@ -272,7 +272,7 @@ class Pages:
         hold.lift()
         self._holds += parts
 
-    def drop(self, handle: int) -> None:
+    def release(self, handle: int) -> None:
         """End a copy's holds."""
         mine = [hold for hold in self._holds if hold.handle == handle]
         if mine:
@@ -280,16 +280,16 @@ class Pages:
             for hold in mine:
                 hold.lift()
 
-    def drop_at(self, span: Span) -> None:
+    def release_at(self, span: Span) -> None:
         """End all holds on the pages of a span."""
         for hold in [one for one in self._holds if one.start < span.end and span.start < one.end]:
             self._holds.remove(hold)
             hold.lift()
 
-    def drop_all(self) -> None:
+    def release_all(self) -> None:
         """End all holds."""
         for handle in {hold.handle for hold in self._holds}:
-            self.drop(handle)
+            self.release(handle)
 
     @contextmanager
     def lifted(self, *spans: Span) -> Iterator[None]:

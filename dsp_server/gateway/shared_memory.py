@@ -44,11 +44,11 @@ class RemoteClientMemory:
         elif request.verb == "register":
             return self._on_register(data)
         elif request.verb == "free":
-            self._drop_holding(phy_addr, is_owned=True)
+            self._release_holding(phy_addr, is_owned=True)
         elif request.verb == "unregister":
             found = self._holdings.find(phy_addr, 0)
             if found is not None:
-                self._drop_holding(found[0], is_owned=False)
+                self._release_holding(found[0], is_owned=False)
         return data
 
     def push(self, number: int, phy_addr: int, change: Change) -> None:
@@ -111,7 +111,7 @@ class RemoteClientMemory:
         self._holdings.hold(base, entry.size_bytes, is_owned=False)
         return [base, entry.size_bytes, entry.owner]
 
-    def _drop_holding(self, phy_addr: int, *, is_owned: bool) -> None:
+    def _release_holding(self, phy_addr: int, *, is_owned: bool) -> None:
         found = self._holdings.find(phy_addr, 0)
         if found is not None and self._holdings.release(phy_addr, is_owned=is_owned) is None:
             self._shadow.discard(phy_addr, found[1].extent)

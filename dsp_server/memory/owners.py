@@ -205,7 +205,7 @@ class BoardMemory:
                 f"The block at {phy_addr:#x} was registered, not allocated: release it with hbSysUnregisterMem.",
             )
         life.owner, life.last_owner, life.freed_at = NOBODY, client, freed_at
-        self._drop_hold(life, client)
+        self._release_hold(life, client)
 
     def register(self, phy_addr: int, size_bytes: int, client: int) -> int:
         """Register a range of a live block, the client's own or another's; counted. Return the block's address.
@@ -246,7 +246,7 @@ class BoardMemory:
             raise RequestRefusedError(
                 Status.HB_SYS_INVALID_ARGUMENT, f"Client {client} has not registered a block at {phy_addr:#x}."
             )
-        self._drop_hold(life, client)
+        self._release_hold(life, client)
 
     def release_client(self, client: int) -> tuple[int, int]:
         """Free all of a client's blocks and registrations; return number and bytes of blocks that it still owned."""
@@ -258,7 +258,7 @@ class BoardMemory:
                 size_bytes += life.block.size_bytes
                 life.owner, life.last_owner, life.freed_at = NOBODY, client, "its program's end"
             life.sharers = [sharer for sharer in life.sharers if sharer != client]
-            self._drop_hold(life, client)
+            self._release_hold(life, client)
         self._reported_overruns = {
             one for one in self._reported_overruns if one[0] != client
         }  # its id will be another client's
@@ -355,7 +355,7 @@ class BoardMemory:
             for life in lives
         ]
 
-    def _drop_hold(self, life: _LiveBlock, client: int) -> None:
+    def _release_hold(self, life: _LiveBlock, client: int) -> None:
         if life.is_held_by(client):
             self._publish(life)
             return
@@ -390,7 +390,7 @@ class BoardMemory:
         except ClaimLockError:
             return False
         self._check_overrun(life)
-        self._tables.drop_pages(block.phy_addr, block.reserved_bytes + self._guard_bytes(block))
+        self._tables.free_pages(block.phy_addr, block.reserved_bytes + self._guard_bytes(block))
         if life.imported is not None:
             os.close(life.imported.file.fd)
             if self._imports.get(life.imported.key) is life:
@@ -444,7 +444,7 @@ class BoardMemory:
                 f"{'' if freed is None else f' It was in {freed}.'}",
                 Place("written", phy_addr=touched, size_bytes=1),
             )
-        self._tables.drop_pages(phy_addr, size_bytes)  # also pages that were only read, or each search would read them
+        self._tables.free_pages(phy_addr, size_bytes)  # also pages that were only read, or each search would read them
 
     def _publish(self, life: _LiveBlock) -> None:
         self._tables.set_owner(life.block.block_id, life.visible_owner(), tuple(sorted(life.users())))

@@ -162,7 +162,7 @@ class Carrier:
     def follow_trace(self, ring: Ring | None) -> None:
         """Start recording other activity into a ring; None stops it."""
 
-    def leave(self) -> list[Link]:
+    def detach(self) -> list[Link]:
         """Before ``close``, leave other boards, on which this process then no longer has memory."""
         return []
 

@@ -39,7 +39,7 @@ class Waiters:
         self._c_wait = self._lib.hbrt_wait
         self._asked_at = link.ddr.layout.client(link.client_id) + CLIENT_ASKED
         self.is_lease_watched = False
-        link.on_fault = self.leave
+        link.on_fault = self.release_all
 
     def wait(self, handle: int, timeout_ms: float) -> int:
         """Wait until a task has ended or its board is gone; call ``watch_lease`` first.
@@ -97,7 +97,7 @@ class Waiters:
         """Make this process's waiters check: a task has ended, or its handle is gone, without a core."""
         self._lib.hbrt_wake(self._client)
 
-    def leave(self) -> None:
+    def release_all(self) -> None:
         """Make every waiting thread return."""
         self._lib.hbrt_client_leave(self._client)
 
@@ -105,7 +105,7 @@ class Waiters:
         """End every wait with the link's fault."""
         deadline = time.monotonic() + PARTING_SECONDS
         while self._lib.hbrt_client_waiting(self._client) and time.monotonic() < deadline:
-            self.leave()
+            self.release_all()
             time.sleep(0.0002)
 
     def watch_lease(self) -> None:

@@ -133,7 +133,7 @@ class FirstProcess(RunRecord):
             else:
                 return True
 
-    def leave(self) -> None:
+    def detach(self) -> None:
         """Exclude processes started from now on from the run."""
         if self._outer is None:
             os.environ.pop(RUN, None)

@@ -366,7 +366,7 @@ class DdrTables:
         BLOCK.pack_into(self._ddr.map, record, phy_addr, size_bytes, owner, len(sharers))
         self._note_change()
 
-    def drop_pages(self, phy_addr: int, reserved_bytes: int) -> None:
+    def free_pages(self, phy_addr: int, reserved_bytes: int) -> None:
         """Return the pages of a range to the host; they read as zero afterwards."""
         offset = self._ddr.offset_of(phy_addr)
         if self._can_remove:

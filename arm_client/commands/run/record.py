@@ -50,7 +50,7 @@ def recorded() -> Iterator[Recorded]:
                 "hbrt: a process of the program is still attached: its later findings are not reported.", err=True
             )
         found.findings.extend(end_record(run))
-        run.leave()
+        run.detach()
 
 
 def record_into(_ctx: click.Context, param: click.Parameter, directory: Path | None) -> None:

@@ -310,7 +310,7 @@ class Tasks:
         except ModelError:  # another thread released it
             raise
         except BaseException:  # nobody can name the task anymore
-            self._abandon(task)
+            self._discard(task)
             raise
 
     def _release(self, task: Task) -> None:
@@ -327,7 +327,7 @@ class Tasks:
             if task.runner != threading.get_ident():
                 task.end.wait(-1)
 
-    def _abandon(self, task: Task) -> None:
+    def _discard(self, task: Task) -> None:
         """End a task whose release was interrupted: here, or in the thread that has it."""
         self._handles.remove(task.handle)
         task.is_released = True

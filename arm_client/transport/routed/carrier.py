@@ -340,11 +340,11 @@ class Routed(Carrier):
         """See ``Carrier.follow_trace``."""
         self._inner.follow_trace(ring)
 
-    def leave(self) -> list[Link]:
-        """See ``Carrier.leave``."""
+    def detach(self) -> list[Link]:
+        """See ``Carrier.detach``."""
         boards = [there for there in self._boards.values() if not there.link.fault]
         for there in boards:
-            there.leave()
+            there.detach()
         return [there.link for there in boards]
 
     def close(self) -> None:

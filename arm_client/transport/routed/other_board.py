@@ -68,11 +68,11 @@ class OtherBoard:
         self._leaving: set[int] = set()
         self.refused: dict[int, str] = {}  # blocks missing on the board, and why
         self._lock = threading.RLock()
-        leave = self.link.on_fault  # for its waiters
+        release_waiters = self.link.on_fault
 
         def lost() -> None:
-            if leave is not None:
-                leave()
+            if release_waiters is not None:
+                release_waiters()
             on_lost(self)
 
         self.link.on_fault = lost
@@ -170,7 +170,7 @@ class OtherBoard:
                 self.link.request("free", phy=phy_addr)
             self._leaving.discard(phy_addr)
 
-    def leave(self) -> None:
+    def detach(self) -> None:
         """Free all blocks there."""
         self.link.request_ms = _DETACH_MS
         self._leaving |= self._blocks

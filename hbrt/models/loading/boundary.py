@@ -115,7 +115,7 @@ def quantized_boundary(model: ModelProto, keep: Collection[str] = (), held: Held
         (_take_input if node.op_type == QUANTIZE else _take_output)(graph, name, node, rule)
         found[name] = rule.quantization
         removed.append(node.name or node.output[0])
-    _drop_unused_constants(graph, removed_from=model.graph)
+    _discard_unused_constants(graph, removed_from=model.graph)
     return Boundary(copy, _told(graph, found, held), tuple(removed), _notes(graph, keep, held))
 
 
@@ -272,7 +272,7 @@ def _checked(
 def _take_input(graph: GraphProto, name: str, node: NodeProto, rule: _Rule) -> None:
     """Remove the QuantizeLinear after an input: its readers read the input, which now has its type."""
     rename_reads(graph, node.output[0], name)
-    _forget(graph, node.output[0])
+    _discard(graph, node.output[0])
     graph.node.remove(node)
     value = next(value for value in graph.input if value.name == name)
     value.type.tensor_type.elem_type = rule.element_type
@@ -283,7 +283,7 @@ def _take_output(graph: GraphProto, name: str, node: NodeProto, rule: _Rule) -> 
     source = node.input[0]
     graph.node.remove(node)
     rename_reads(graph, source, name)
-    _forget(graph, source)
+    _discard(graph, source)
     for maker in graph.node:
         for index, made in enumerate(maker.output):
             if made == source:
@@ -334,7 +334,7 @@ def _names_read(graph: GraphProto) -> Iterator[str]:
             yield from _names_read(body)
 
 
-def _forget(graph: GraphProto, name: str) -> None:
+def _discard(graph: GraphProto, name: str) -> None:
     """Drop the graph's type information for a removed value."""
     for infos in (graph.value_info, graph.quantization_annotation):
         for index in range(len(infos) - 1, -1, -1):
@@ -343,7 +343,7 @@ def _forget(graph: GraphProto, name: str) -> None:
                 del infos[index]
 
 
-def _drop_unused_constants(graph: GraphProto, removed_from: GraphProto) -> None:
+def _discard_unused_constants(graph: GraphProto, removed_from: GraphProto) -> None:
     """Drop scales and zero points read only by the removed nodes: onnxruntime warns about unused ones."""
     read = set(_names_read(graph)) | {value.name for value in graph.output} | {value.name for value in graph.input}
     was_read = set(_names_read(removed_from))

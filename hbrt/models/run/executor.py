@@ -125,11 +125,11 @@ class Begun:
     Created before anything is started, so that a thread interrupted at any point can close it.
     """
 
-    __slots__ = ("bound", "leave", "start_ns", "use", "values", "waiter")
+    __slots__ = ("bound", "release", "start_ns", "use", "values", "waiter")
 
     def __init__(self) -> None:
         self.use: _Use | None = None
-        self.leave: Callable[[_Use], None]
+        self.release: Callable[[_Use], None]
         self.bound: BoundElsewhere | None = None
         self.values: Values
         self.waiter: Callable[[float], bool] | None = None
@@ -151,7 +151,7 @@ class Begun:
             self.bound = None
         use, self.use = self.use, None
         if use is not None:
-            self.leave(use)
+            self.release(use)
 
 
 class Plan:
@@ -258,7 +258,7 @@ class Plan:
         try:
             return use.build.run(feeds, outputs, stop, ctrl, self._observers())
         finally:
-            self._leave(use)
+            self._release(use)
 
     def begin(
         self,
@@ -280,7 +280,7 @@ class Plan:
         Raises:
             GraphError: as for ``run``; nothing was started.
         """
-        begun.leave = self._leave
+        begun.release = self._release
         begun.use = use = self._enter()
         try:
             if isinstance(use.build, _Whole) and use.build.session.is_elsewhere:
@@ -354,7 +354,7 @@ class Plan:
             use.users += 1
             return use
 
-    def _leave(self, use: _Use) -> None:
+    def _release(self, use: _Use) -> None:
         with self._lock:
             use.users -= 1
             is_over = use.is_retired and not use.users

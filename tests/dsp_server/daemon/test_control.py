@@ -175,7 +175,7 @@ def test_defect_in_a_verb_is_a_finding_and_an_answer(monkeypatch: pytest.MonkeyP
         broken,
         broken,
         Journal(),  # type: ignore[arg-type]
-        broken.leave,
+        broken.detach,
         lambda: None,
         lambda: None,
         broken,

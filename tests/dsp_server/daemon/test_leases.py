@@ -263,11 +263,11 @@ def test_client_that_leaves_keeps_the_blocks_of_its_queued_tasks_until_its_lease
     client = door.clients.by_id[1]
     state = door.ddr.layout.states + client.slots[0]
     door.ddr.map[state] = State.READY
-    (leak,) = door.leases.leave(client)
+    (leak,) = door.leases.detach(client)
     assert leak.kind == "leak"
     assert door.ddr.block_at(phy_addr) is not None
     door.ddr.map[state] = State.EMPTY
-    assert door.leases.leave(client) == [leak]
+    assert door.leases.detach(client) == [leak]
     assert door.ddr.block_at(phy_addr) is None
     peer.close()
 

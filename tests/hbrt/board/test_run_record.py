@@ -25,7 +25,7 @@ def first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FirstProc
     monkeypatch.delenv(RUN, raising=False)
     run = FirstProcess()
     yield run
-    run.leave()
+    run.detach()
     assert joined() is None
 
 
@@ -83,7 +83,7 @@ def test_a_run_within_a_run_tells_it(first: FirstProcess, tmp_path: Path) -> Non
     inner.add([LEAK])
     assert first.findings == []
     inner.end()
-    inner.leave()
+    inner.detach()
     assert [found.text for found in first.findings] == ["Left."]
 
 

@@ -178,7 +178,7 @@ def test_first_byte_that_is_not_zero_is_found_and_holes_are_skipped(table: Table
         assert tables.first_nonzero(base, 16 * PAGE_BYTES) == base + offset
     assert tables.first_nonzero(base + 6, PAGE_BYTES) is None
     assert tables.first_nonzero(base + 6, 0) is None
-    tables.drop_pages(base, 16 * PAGE_BYTES)
+    tables.free_pages(base, 16 * PAGE_BYTES)
     assert tables.first_nonzero(base, 16 * PAGE_BYTES) is None
 
 

@@ -52,7 +52,7 @@ class Worker:
 
     def begin(self, function: Callable[[Any, Any], Any]) -> str:
         """Accept a function and start a board; returns why the board cannot be started, or an empty text."""
-        self._leave_function()
+        self._close_function()
         self._function = function
         try:
             self._have_board()
@@ -95,11 +95,11 @@ class Worker:
 
     def end(self) -> None:
         """End the board."""
-        self._leave_function()
+        self._close_function()
         self._stack.close()
         self._board = None
 
-    def _leave_function(self) -> None:
+    def _close_function(self) -> None:
         close = getattr(self._function, "close", None)
         self._function = None
         if close is not None:

@@ -44,7 +44,7 @@ class FastrpcRuntime:
         self._counts = Counts()
         self._messages = Messages(session, self.memory)
         self._kept = KeptMessages(self._messages.release)
-        self.memory.on_changed = self._kept.forget
+        self.memory.on_changed = self._kept.discard
         self._tasks = session.tasks
         self._handles: dict[int, Opened] = {}
         self.paths: dict[bytes, bytes] = {}  # set by DSPRPC_SET_PATH
@@ -110,7 +110,7 @@ class FastrpcRuntime:
         with self._lock:
             self._handles.pop(handle, None)
             self.domains.of(opened.domain).handles.discard(handle)
-            self._kept.forget(opened)
+            self._kept.discard(opened)
             is_last = not self._handles
             is_last_of_domain = not self.domains.of(opened.domain).handles
         try:
@@ -219,9 +219,9 @@ class FastrpcRuntime:
             notice()  # a fork's child must not write into a message of its parent
         return not self.session.link.fault
 
-    def forget_messages(self) -> None:
+    def discard_messages(self) -> None:
         """Write the messages of later calls anew, since their tasks change."""
-        self._kept.forget()
+        self._kept.discard()
 
     def prepare(self, handle: int, word: int, spans: Sequence[Span]) -> tuple[Opened, Made]:
         """Write the message of an invocation. Raises as ``invoke``."""
@@ -333,7 +333,7 @@ class FastrpcRuntime:
 
     def _free_messages(self) -> None:
         """Called when the last handle is closed."""
-        self._kept.forget()
+        self._kept.discard()
         self._messages.free()
 
 

@@ -27,14 +27,14 @@ def _thread_params(here: FastrpcRuntime, asked: types.remote_rpc_thread_params) 
         if asked.prio != -1:
             here.domains.of(domain).priority = task_priority(asked.prio)
         here.domains.of(domain).settings["stack_size"] = asked.stack_size
-    here.forget_messages()
+    here.discard_messages()
 
 
 def _relative_priority(here: FastrpcRuntime, asked: types.remote_rpc_relative_thread_priority) -> None:
     priority = min(max(DEFAULT_PRIORITY + asked.relative_thread_priority, HIGHEST), LOWEST)
     for domain in _domains(asked.domain):
         here.domains.of(domain).priority = task_priority(priority)
-    here.forget_messages()
+    here.discard_messages()
 
 
 def _unsigned(here: FastrpcRuntime, asked: types.remote_rpc_control_unsigned_module) -> None:

@@ -27,7 +27,7 @@ def test_all_are_forgotten_while_the_oldest_is_looked_for() -> None:
         def __len__(self) -> int:
             count = super().__len__()
             if count > 64:
-                messages.forget()
+                messages.discard()
             return count
 
     messages = KeptMessages(lambda _: None)
@@ -51,7 +51,7 @@ def test_an_invalid_message_that_another_thread_sends_is_not_released() -> None:
 
     messages = KeptMessages(released.append)
     kept = a_message(messages)
-    messages.forget()
+    messages.discard()
     messages._kept = Shared()
     if not messages.keep((1,), kept):
         released.append(kept.made.buffer)  # as the runtime does

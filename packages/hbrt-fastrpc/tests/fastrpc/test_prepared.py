@@ -78,9 +78,9 @@ def test_a_message_whose_slot_has_another_is_forgotten_alone(messages: KeptMessa
     library.lend(1, first)
     library.lend(2, second)
     library.lent.take_back(SLOT, first)  # of a thread that has read the slots of the first before
-    messages.forget(first.opened)
+    messages.discard(first.opened)
     assert library.send(2)
-    messages.forget()
+    messages.discard()
     assert not library.send(2)
 
 
@@ -97,7 +97,7 @@ def test_a_library_takes_back_no_calls_of_another(messages: KeptMessages) -> Non
 
 
 def test_a_message_forgotten_before_it_is_lent_is_not_sent(messages: KeptMessages) -> None:
-    library = Library(messages.forget)
+    library = Library(messages.discard)
     kept, _ = two(messages)
     library.lend(1, kept)
     assert not library.send(1)
@@ -122,7 +122,7 @@ def test_a_message_forgotten_while_it_is_lent_is_not_sent(messages: KeptMessages
             return found
 
     library, has_read = Library(), threading.Event()
-    forgetting = threading.Thread(target=messages.forget)
+    forgetting = threading.Thread(target=messages.discard)
     kept, _ = two(messages)
     kept.slots = Slots()
     library.lend(1, kept)
@@ -154,8 +154,8 @@ def test_an_interrupt_leaves_a_slot_to_the_next_invocation(messages: KeptMessage
         assert library.send(1) + library.send(2) <= 1
         library.lend(2, second)
         assert library.send(2)
-        is_open |= is_interrupted(at, messages.forget)
-        messages.forget()
+        is_open |= is_interrupted(at, messages.discard)
+        messages.discard()
         assert not library.send(1)
         assert not library.send(2)
     assert at > 10

@@ -95,20 +95,20 @@ class KeptMessages:
         if kept.changes != self.changes:
             if kept.made.copies:
                 return self._kept.pop(key, None) is None
-            self._forget(key)  # another thread may be sending it by now
+            self._discard(key)  # another thread may be sending it by now
         elif len(self._kept) > _MAX_KEPT:
             for oldest in [*self._kept][:-_MAX_KEPT]:  # fewer by now if another thread has forgotten some
-                self._forget(oldest)
+                self._discard(oldest)
         return True
 
-    def forget(self, opened: Opened | None = None) -> None:
+    def discard(self, opened: Opened | None = None) -> None:
         """Forget all messages, or those of one object."""
         self.changes += 1
         for key, one in [*self._kept.items()]:
             if opened is None or one.opened is opened:
-                self._forget(key)
+                self._discard(key)
 
-    def _forget(self, key: Key) -> None:
+    def _discard(self, key: Key) -> None:
         kept = self._kept.get(key)
         if kept is None:
             return  # another thread was first

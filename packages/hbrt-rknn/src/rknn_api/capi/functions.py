@@ -203,7 +203,7 @@ def rknn_destroy(context: Any) -> None:
     """
     handle = handle_of(context)
     here = existing(handle)
-    gone = here.drop(handle)
+    gone = here.discard(handle)
     gone.wait()
     with gone.lock:
         gone.close()

@@ -187,7 +187,7 @@ def rknn_matmul_destroy(ctx: Any) -> None:
     """End a product; memory stays until rknn_destroy_mem."""
     handle = handle_of(ctx)
     _found(ctx).close()
-    existing(handle).drop_matmul(handle)
+    existing(handle).discard_matmul(handle)
 
 
 @returns_code

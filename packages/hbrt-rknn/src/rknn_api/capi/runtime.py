@@ -106,7 +106,7 @@ class RknnRuntime:
         what = "was destroyed" if is_gone else f"is not from {maker}"
         return RknnError(RknnStatus.RKNN_ERR_CTX_INVALID, f"The context {handle:#x} {what}.")
 
-    def drop(self, handle: int) -> Context:
+    def discard(self, handle: int) -> Context:
         """Forget a context; raises as ``context``."""
         found = self.context(handle)
         del self._contexts[handle]
@@ -133,7 +133,7 @@ class RknnRuntime:
         if handle not in self._matmuls:
             self.context(handle)
 
-    def drop_matmul(self, handle: int) -> None:
+    def discard_matmul(self, handle: int) -> None:
         """Forget a product."""
         del self._matmuls[handle]
 
