@@ -359,7 +359,7 @@ def connect(
         route: Commands that another board runs, as in HBRT_ROUTE: "0x1000-0x10ff=tcp://10.0.0.7:5557"; None for
             HBRT_ROUTE.
         compare: Whether to run each task of a route on both boards and report the first difference as a finding; None
-            for HBRT_ROUTE_COMPARE.
+            for HBRT_ROUTE.
 
     Raises:
         BoardError: the board is not running, or the private one does not start, or the board of a route cannot be

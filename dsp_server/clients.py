@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from hbrt.ddr.layout import (
     CLIENT_CHECKS,
@@ -29,13 +29,6 @@ MAX_NAMES = 2 * CLIENT_COUNT
 TaskKey: TypeAlias = tuple[int, int]  # slot, sequence
 
 
-class Recording(NamedTuple):
-    """Where cores record a client's calls, and how many bytes each core may write."""
-
-    directory: str
-    limit: int
-
-
 class Client:
     """One attached process."""
 
@@ -51,7 +44,7 @@ class Client:
         self.has_left = self.has_left_blocks = False  # whether its leftover tasks, and blocks, have been looked for
         self.wait_report: str | None = None  # where it waits, once it has answered; see daemon/wait_look.py
         self.sram: list[tuple[int, int]] = []  # its ranges of the NPU's SRAM: start and size in bytes
-        self.recording: Recording | None = None  # set while its calls are recorded
+        self.recording = ""  # the directory where cores record its calls
         self.has_gone = False  # its lease has closed; the record stays while a core runs one of its tasks
 
 

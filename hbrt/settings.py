@@ -14,14 +14,13 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class Setting(NamedTuple):
-    """One environment variable that hbrt reads; ``least`` and ``most`` bound an integer; 0 lets a size be 0."""
+    """One environment variable that hbrt reads; ``least`` is the smallest integer; 0 lets a size be 0."""
 
     name: str
     kind: str
     default: str
     help: str
     least: int | None = None
-    most: int = MOST
 
 
 TABLE: tuple[Setting, ...] = (
@@ -43,10 +42,8 @@ TABLE: tuple[Setting, ...] = (
         "text",
         "",
         "commands that another board runs: COMMAND=ADDRESS or FIRST-LAST=ADDRESS separated by commas; the address is "
-        "tcp://HOST:PORT or farm://HOST:PORT[/POOL]",
-    ),
-    Setting(
-        "HBRT_ROUTE_COMPARE", "bool", "0", "run each task of HBRT_ROUTE on both boards, and report the first difference"
+        "tcp://HOST:PORT or farm://HOST:PORT[/POOL]; compare, as one more, runs each task on both boards and reports "
+        "the first difference",
     ),
     Setting(
         "HBRT_LEASE_WAIT_S", "int", "3600", "seconds that a program waits for a board of a farm; 0 waits forever", 0
@@ -84,14 +81,12 @@ TABLE: tuple[Setting, ...] = (
         "initial contents of new blocks in a board's memory or TCM: the pattern is 0xcd, a seed is an integer; under "
         "checks, the pattern",
     ),
-    Setting("HBRT_WATCHDOG_MS", "int", "60000", "time limit of an op without a latency budget; 0 for none", 0),
     Setting(
-        "HBRT_MODEL_WATCHDOG_MS",
+        "HBRT_WATCHDOG_MS",
         "int",
-        "600000",
-        "time limit for loading or running a model on a BPU or NPU core; 0 for the longest, 71 minutes",
+        "60000",
+        "time limit of an op without a latency budget; 0 for none; loading or running a model may take ten times that",
         0,
-        4_294_967,
     ),
     Setting(
         "HBRT_AGING_MS",
@@ -142,9 +137,6 @@ TABLE: tuple[Setting, ...] = (
         "default, random:SEED, or steps:17=core1,...; empty for a board's own cores",
     ),
     Setting("HBRT_RECORD", "path", "", "directory into which a program's calls are recorded, for 'hbrt replay'"),
-    Setting(
-        "HBRT_RECORD_LIMIT", "size", "4G", "maximum number of bytes of memory that each core writes into a recording"
-    ),
     Setting(
         "HBRT_TRACE",
         "path",
@@ -223,9 +215,9 @@ def integer(name: str, most: int | None = None) -> int:
         value = int(raw)
     except ValueError:
         raise BadSettingError(f"Invalid {name} {raw!r}: must be an integer. It sets: {_BY_NAME[name].help}.") from None
-    is_above = value > _BY_NAME[name].most
+    is_above = value > MOST
     if (least is not None and value < least) or is_above or (most is not None and value > most):
-        most = most or (_BY_NAME[name].most if is_above else None)
+        most = most or (MOST if is_above else None)
         bounds = f"{most} or less" if least is None else f"{least} or more" if most is None else f"{least} to {most}"
         raise BadSettingError(f"Invalid {name} {value}: must be {bounds}. It sets: {_BY_NAME[name].help}.")
     return value

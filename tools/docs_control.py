@@ -64,7 +64,7 @@ ANSWERS = {
     "listen": "map `{pid, endpoint}` of a relay that listens at `endpoint` (`tcp://HOST:PORT`) with the directory "
     "`keys` and that the board starts again when it dies. `HB_DSP_NOT_RUNNING` when it cannot listen there",
     "record": "nil. From now on the cores write the calls of this client into the recording at `directory`, an "
-    "absolute path on the machine of the board, each at most `limit` bytes of memory",
+    "absolute path on the machine of the board",
     "inject": "list of maps `{fault, came}`: the faults that are still to come, after those of the lines of `faults` "
     "were added, and all before them forgotten when `clear` is 1. `HB_SYS_INVALID_ARGUMENT` when a line is no fault",
     "start_core": "nil, once the core runs. `HB_DSP_INVALID_ARGUMENT` when it ran already",

@@ -23,7 +23,7 @@ from hbrt.attach.link import program_name
 from hbrt.board import forked
 from hbrt.board.launch import DaemonConfig, Launched, end_private, launch
 from hbrt.board.paths import BoardPaths, BoardRef, board_ref, private_directory
-from hbrt.board.routes import Routing, routes_of
+from hbrt.board.routes import Routing, parse_routing
 from hbrt.borders.interrupts import let_out
 from hbrt.errors import BoardError, DidNotStartError, NoDaemonError, WrongUseError
 from hbrt.exploration.seeds import BOARD
@@ -44,13 +44,13 @@ class Inline(NamedTuple):
     image: str | None
 
 
-def _record(link: Link) -> tuple[str, int] | None:
-    """Have the cores record this program's calls, under HBRT_RECORD; returns directory and limit, or None."""
+def _record(link: Link) -> str | None:
+    """Have the cores record this program's calls, under HBRT_RECORD; returns the directory, or None."""
     if not (directory := settings.text("HBRT_RECORD")):
         return None
-    path, limit = Path(directory).absolute(), settings.size_bytes("HBRT_RECORD_LIMIT")
-    link.record(path, limit)
-    return str(path), limit
+    path = Path(directory).absolute()
+    link.record(path)
+    return str(path)
 
 
 def routing_of(route: str | None, *, compare: bool | None) -> Routing | None:
@@ -63,8 +63,8 @@ def routing_of(route: str | None, *, compare: bool | None) -> Routing | None:
 
 
 def _routing(route: str | None = None, *, compare: bool | None = None) -> Routing:
-    routes = routes_of(settings.text("HBRT_ROUTE") if route is None else route)
-    return Routing(routes, settings.flag("HBRT_ROUTE_COMPARE") if compare is None else compare)
+    wanted = parse_routing(settings.text("HBRT_ROUTE") if route is None else route)
+    return wanted if compare is None else wanted._replace(compares=compare)
 
 
 _DETACH_MS = 1000  # a hung daemon does not delay program exit; when it resumes, it reclaims everything
@@ -88,7 +88,7 @@ class Session:
             daemon: The private daemon that ends with this session.
             check: Checks, in HBRT_CHECK syntax; None for HBRT_CHECK. The board's are added.
             inline: The image of this process as its own core; None uses the board's cores.
-            routing: The commands that other boards run; None for HBRT_ROUTE and HBRT_ROUTE_COMPARE.
+            routing: The commands that other boards run; None for HBRT_ROUTE.
 
         Raises:
             BoardError: the process cannot attach; NoDaemonError if no daemon serves the board. BadSettingError.
@@ -103,7 +103,7 @@ class Session:
         self.routing = _routing() if routing is None else routing
         self._is_closed = False
         self.checks = Check(0)
-        self._recording: tuple[str, int] | None = None  # directory and limit
+        self._recording: str | None = None  # its directory
         self.checker: TaskChecker | None = None
         try:
             wanted = checks_of(settings.words("HBRT_CHECK", check))
@@ -312,7 +312,7 @@ def acquire(
             raise WrongUseError(
                 f"This process is already attached to board {session.link.paths.name}, with "
                 f"{f'the routes {routes}' if routes else 'no routes'}: give the routes, and whether to compare, in the "
-                "first connect(), or with HBRT_ROUTE and HBRT_ROUTE_COMPARE."
+                "first connect(), or with HBRT_ROUTE."
             )
         if check is not None and checks_of(settings.words("HBRT_CHECK", check)) & ~session.checks:
             raise WrongUseError(

@@ -31,9 +31,7 @@ class Inline(Carrier, Watcher):
         super().carry(tasks)
         tasks.watchers.append(self)
 
-    def load(
-        self, image: str | None, report: Callable[[Finding], None], recording: tuple[str, int] | None = None
-    ) -> None:
+    def load(self, image: str | None, report: Callable[[Finding], None], recording: str | None = None) -> None:
         """See ``Carrier.load``."""
         # The DSP side, loaded by name as in hbrt.board.launch: this package does not import that one.
         inline = importlib.import_module("dsp_server.core.inline")

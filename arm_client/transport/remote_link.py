@@ -96,7 +96,7 @@ class RemoteLink(Link):
         self._note_cores(activity)
         channel.start(self._on_message, self._on_lost, self._watched())
 
-    def record(self, directory: Path, limit: int) -> None:  # noqa: ARG002 - as of every link
+    def record(self, directory: Path) -> None:  # noqa: ARG002 - as of every link
         """As ``Link.record``.
 
         Raises:

@@ -36,9 +36,7 @@ class Scheduled(Inline):
 
     _log: IO[str] | None = None
 
-    def load(
-        self, image: str | None, report: Callable[[Finding], None], recording: tuple[str, int] | None = None
-    ) -> None:
+    def load(self, image: str | None, report: Callable[[Finding], None], recording: str | None = None) -> None:
         """Become the cores; like ``Inline.load``.
 
         Raises:

@@ -8,12 +8,13 @@ from hbrt import settings
 from hbrt.models.run.accelerator import CMD
 
 MAX_LATENCY_US = (1 << 32) - 1
+OP_TIMES = 10  # a model may take as long as this many ops
 
 
 def main() -> int:
     """Serve."""
     hb_dsp_env_init()
-    limit_us = settings.integer("HBRT_MODEL_WATCHDOG_MS") * 1000
-    hb_dsp_register_fn(CMD, Accelerator().model, limit_us or MAX_LATENCY_US)
+    limit_us = settings.integer("HBRT_WATCHDOG_MS") * 1000 * OP_TIMES
+    hb_dsp_register_fn(CMD, Accelerator().model, min(limit_us or MAX_LATENCY_US, MAX_LATENCY_US))
     hb_dsp_start()
     return -1

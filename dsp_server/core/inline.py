@@ -44,7 +44,7 @@ class InlineCore:
         client: Client id and doorbell of this process's lease.
         image: The image's file; None for the packaged ops.
         report: Receives findings.
-        recording: Directory and size limit for recording the calls, or None.
+        recording: Directory for recording the calls, or None.
         index: Index of the core to act as.
 
     Raises:
@@ -58,7 +58,7 @@ class InlineCore:
         client: tuple[int, int],
         image: str | None,
         report: Callable[[Finding], None],
-        recording: tuple[str, int] | None = None,
+        recording: str | None = None,
         index: int = 0,
     ) -> None:
         self.index = index
@@ -86,7 +86,7 @@ class InlineCore:
         if recording is not None:
             from dsp_server.detectors.recording import Recorder
 
-            runtime.context.recorders[client_id] = Recorder(*recording, runtime.context)
+            runtime.context.recorders[client_id] = Recorder(recording, runtime.context)
         self._core = Core(index, ddr, doorbells, self._control, lambda: False, {number: doorbell}, self)
         self._core.count_apart()
 

@@ -137,9 +137,7 @@ class CoreProcess:
         elif event == "record":
             from dsp_server.detectors.recording import Recorder  # loaded only if the core records
 
-            runtime.context.recorders[message["client"]] = Recorder(
-                message["directory"], message["limit"], runtime.context
-            )
+            runtime.context.recorders[message["client"]] = Recorder(message["directory"], runtime.context)
         elif event == "trace":
             self._follow_trace()
         elif event == "go":

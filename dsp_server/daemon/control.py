@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-from dsp_server.clients import Client, Clients, NoRoomError, Recording
+from dsp_server.clients import Client, Clients, NoRoomError
 from dsp_server.daemon.gateways import Gateways
 from dsp_server.daemon.injector import Injector
 from dsp_server.daemon.report import Report
@@ -235,7 +235,7 @@ class Control:
 
     def _record(self, request: ControlRequest, asked: Pending) -> None:
         client = self._lease(asked)
-        client.recording = Recording(request.args["directory"], request.args["limit"])
+        client.recording = request.args["directory"]
         self._lifecycle.processes.record_client(client)
         self._clients.hook(client)
 

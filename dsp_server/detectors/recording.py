@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 MIN_SHARED_BYTES = 1 << 16
 """Contents of at least this many bytes are stored once: later files with the same bytes are links."""
 MAX_KNOWN = 1024
+MAX_BYTES = 4 << 30
+"""Limit of the memory that one core writes for one program."""
 
 
 class Recorder:
@@ -35,15 +37,14 @@ class Recorder:
 
     Args:
         directory: The recording's directory, which must exist.
-        limit: Maximum number of bytes of memory to write.
         context: The core's context; its DDR is recorded.
     """
 
-    def __init__(self, directory: str, limit: int, context: CoreContext) -> None:
+    def __init__(self, directory: str, context: CoreContext) -> None:
         self._directory = Path(directory)
         self._context = context
         self._calls = 0
-        self._limit = self._bytes_left = limit
+        self._bytes_left = MAX_BYTES
         self._known: dict[bytes, Path] = {}  # digest -> a file with those bytes
         self._has_stopped = False
 
@@ -103,8 +104,7 @@ class Recorder:
                 os.link(first, file)
                 return
         if len(raw) > self._bytes_left:
-            limit = settings.format_size(self._limit)
-            raise OSError(None, f"it would exceed HBRT_RECORD_LIMIT, {limit} per core")
+            raise OSError(None, f"it would exceed the limit of {settings.format_size(MAX_BYTES)} per core")
         self._bytes_left -= len(raw)
         file.write_bytes(raw)
         if len(raw) >= MIN_SHARED_BYTES:

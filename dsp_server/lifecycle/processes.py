@@ -172,5 +172,5 @@ class CoreProcesses:
 
 
 def _send_recording(child: CoreChild, client: Client) -> None:
-    if client.recording is not None:
-        child.send(event="record", client=client.id, **client.recording._asdict())
+    if client.recording:
+        child.send(event="record", client=client.id, directory=client.recording)

@@ -50,7 +50,7 @@ class ScheduledCores:
         client: Client id and doorbell of this process's lease.
         image: The image's file; None for the packaged ops.
         report: Receives findings.
-        recording: Directory and size limit for recording the calls, or None.
+        recording: Directory for recording the calls, or None.
         policy: Decides who continues.
         log: See Turns.
 
@@ -65,7 +65,7 @@ class ScheduledCores:
         client: tuple[int, int],
         image: str | None,
         report: Callable[[Finding], None],
-        recording: tuple[str, int] | None,
+        recording: str | None,
         policy: Policy,
         log: IO[str] | None,
     ) -> None:

@@ -121,12 +121,11 @@ class Link(Protocol):
     def watch_tasks(self, checks: int) -> int:
         """Have cores watch this program's tasks: a Check of hbrt.findings.checks. Returns all active checks."""
 
-    def record(self, directory: Path, limit: int) -> None:
+    def record(self, directory: Path) -> None:
         """Have the cores record this program's calls.
 
         Args:
             directory: An absolute path; created, unless it already has a recording of this program.
-            limit: Maximum bytes that each core may write.
 
         Raises:
             WrongUseError: something else is in the directory, it cannot be created, or the board is on another machine.
@@ -244,7 +243,7 @@ class LocalLink(Link):
         mm[at] |= checks
         return mm[at]
 
-    def record(self, directory: Path, limit: int) -> None:
+    def record(self, directory: Path) -> None:
         """See ``Link.record``."""
         from hbrt.recording import format as recording  # no cost for a program that is not recorded
 
@@ -257,7 +256,7 @@ class LocalLink(Link):
             recording.begin(directory, "hbrt")
         except OSError as error:
             raise WrongUseError(f"Cannot create {directory} for a recording: {error.strerror}.") from None
-        self.request("record", directory=str(directory), limit=limit)
+        self.request("record", directory=str(directory))
 
     def trace(self) -> Switch | None:
         """Like ``Link.trace``: the board's trace."""

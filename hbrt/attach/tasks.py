@@ -131,15 +131,13 @@ class Carrier:
 
     # -- around them
 
-    def load(
-        self, image: str | None, report: Callable[[Finding], None], recording: tuple[str, int] | None = None
-    ) -> None:
+    def load(self, image: str | None, report: Callable[[Finding], None], recording: str | None = None) -> None:
         """Become a core of the board, with the ops of an image, where ops run in this process.
 
         Args:
             image: Its file; None for the packaged ops.
             report: Receives findings.
-            recording: Directory and limit for recording the calls, or None.
+            recording: Directory for recording the calls, or None.
 
         Raises:
             BoardError: the image does not load.

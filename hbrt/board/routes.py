@@ -29,6 +29,7 @@ class Route(NamedTuple):
 
 
 Routes = tuple[Route, ...]
+COMPARE = "compare"
 
 
 class Routing(NamedTuple):
@@ -36,6 +37,16 @@ class Routing(NamedTuple):
 
     routes: Routes = ()
     compares: bool = False
+
+
+def parse_routing(text: str) -> Routing:
+    """Parse a value of HBRT_ROUTE: routes, as for ``routes_of``, and perhaps the word ``compare``.
+
+    Raises:
+        BadSettingError: as for ``routes_of``.
+    """
+    entries = [entry.strip() for entry in text.split(",")]
+    return Routing(routes_of(",".join(entry for entry in entries if entry != COMPARE)), COMPARE in entries)
 
 
 def routes_of(text: str) -> Routes:

@@ -92,7 +92,7 @@ VERBS: dict[str, Verb] = {
     "slots": Verb({"count": Int(1, 1024)}, leased=True),
     "waits": Verb({"text": Text()}, leased=True),
     "verify_lease": Verb({"peer": Int(1, _U32), "nonce": Text(64), "proof": Text(64)}, leased=True),
-    "record": Verb({"directory": Text(), "limit": Int(0, _U64)}, leased=True),
+    "record": Verb({"directory": Text()}, leased=True),
     "status": Verb(),
     "ops": Verb(),
     "profile": Verb(),

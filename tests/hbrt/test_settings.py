@@ -72,11 +72,6 @@ BAD = (
         "9" * 20,
         f"Invalid HBRT_AGING_MS {'9' * 20}: must be 0 to 1000000000. It sets: milliseconds of waiting",
     ),
-    (
-        "HBRT_MODEL_WATCHDOG_MS",
-        "4294968",
-        "Invalid HBRT_MODEL_WATCHDOG_MS 4294968: must be 0 to 4294967. It sets: time limit",
-    ),
     ("HBRT_CACHE", "magic", "Invalid HBRT_CACHE 'magic': must be coherent, strict or evicting:SEED, as in evicting:7."),
     ("HBRT_DDR", "lots", "Invalid HBRT_DDR 'lots': expected a number with K, M, G or T, as in 512M or 2G."),
 )

@@ -13,7 +13,7 @@ import click
 from arm_client.session.exit_report import end_record
 from arm_client.session.process import process
 from hbrt import settings
-from hbrt.board.routes import routes_of
+from hbrt.board.routes import COMPARE, routes_of
 from hbrt.board.run_record import FirstProcess
 from hbrt.cli.exits import Exit
 from hbrt.cli.tables import show_text
@@ -88,7 +88,7 @@ def route_by(_ctx: click.Context, param: click.Parameter, routes: tuple[str, ...
 
 
 def compare_routes(_ctx: click.Context, param: click.Parameter, is_wanted: bool) -> None:  # noqa: FBT001 - click's
-    """Pass ``--compare`` as HBRT_ROUTE_COMPARE to everything that the verb starts.
+    """Pass ``--compare`` in HBRT_ROUTE to everything that the verb starts.
 
     Raises:
         click.BadParameter: there is nothing to compare.
@@ -97,4 +97,4 @@ def compare_routes(_ctx: click.Context, param: click.Parameter, is_wanted: bool)
         return
     if not settings.text("HBRT_ROUTE"):
         raise click.BadParameter("no route is set: name one with --route, or in HBRT_ROUTE.", param=param)
-    os.environ["HBRT_ROUTE_COMPARE"] = "1"
+    os.environ["HBRT_ROUTE"] += f",{COMPARE}"

@@ -83,7 +83,7 @@ class Routed(Carrier):
         """Attach to the boards of the routes.
 
         Args:
-            routing: As in HBRT_ROUTE and HBRT_ROUTE_COMPARE.
+            routing: As in HBRT_ROUTE.
             dial: Attaches to a board.
             blocks: All blocks of this process.
 
@@ -322,9 +322,7 @@ class Routed(Carrier):
             self._left.add(ride.there)
         self._inner.drop(slot, handle)
 
-    def load(
-        self, image: str | None, report: Callable[[Finding], None], recording: tuple[str, int] | None = None
-    ) -> None:
+    def load(self, image: str | None, report: Callable[[Finding], None], recording: str | None = None) -> None:
         """See ``Carrier.load``."""
         self._inner.load(image, report, recording)
 

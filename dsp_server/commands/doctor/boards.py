@@ -14,7 +14,7 @@ from dsp_server.process.proc_state import STOPPED, state_of
 from hbrt import settings
 from hbrt.board.files import boards_in, daemon_pid, leftovers, remove_stopped
 from hbrt.board.paths import BoardPaths, RemoteBoard, board_ref, home, is_private_name
-from hbrt.board.routes import routes_of
+from hbrt.board.routes import parse_routing
 from hbrt.control.ask import ask, how_to_name
 from hbrt.errors import BoardError, NotRunningError, RefusedError, RequestRefusedError, WrongUseError
 from hbrt.status import Status
@@ -126,7 +126,7 @@ def remote_board() -> Iterator[Check]:
     if isinstance(board, RemoteBoard):
         yield _answering("HBRT_BOARD", board)
     try:
-        routes = routes_of(settings.text("HBRT_ROUTE"))
+        routes = parse_routing(settings.text("HBRT_ROUTE")).routes
     except settings.BadSettingError as error:
         yield Check("HBRT_ROUTE", Level.FAIL, str(error))
         return

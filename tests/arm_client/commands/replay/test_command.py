@@ -121,11 +121,13 @@ def test_a_damaged_recording_leaves_nothing_on_its_board(work: Shell) -> None:
 
 
 def test_a_recording_that_passes_its_limit_says_so_in_three_places(work: Shell) -> None:
-    work.environment |= {"HBRT_RECORD_LIMIT": "1K", "HBRT_CORES": "1"}
+    work.environment["HBRT_CORES"] = "1"
+    small = "import dsp_server.detectors.recording as recording\nrecording.MAX_BYTES = 1024\n"
+    (work.cwd / "image.py").write_text(f"{small}ADDEND = 1\n{IMAGE}")
     answer = work.hbrt("run", "--record", "calls", "program.py")
     assert answer.returncode == 1
     assert "recording-stopped" in answer.stderr
-    assert "HBRT_RECORD_LIMIT" in (work.cwd / "calls/index.jsonl").read_text()
+    assert "exceed the limit of 1.0 KiB per core" in (work.cwd / "calls/index.jsonl").read_text()
     assert "\nThe recording stops early: " in work.good("replay", "calls", "--image", "image.py")
 
 
@@ -149,7 +151,7 @@ def test_a_board_of_another_machine_is_not_recorded(tmp_path: Path) -> None:
     link = object.__new__(RemoteLink)
     link.paths = RemoteBoard(Path("127.0.0.1:1"))
     with pytest.raises(WrongUseError, match="is on another machine"):
-        link.record(tmp_path / "calls", 1)
+        link.record(tmp_path / "calls")
     assert not (tmp_path / "calls").exists()
 
 

@@ -236,7 +236,7 @@ def test_a_program_in_c(images: tuple[Path, Path], other: RemoteRelay, tmp_path:
 
     done = run(HBRT_ROUTE=f"0x400={other.address}", HBRT_CHECK="fail")
     assert (done.returncode, done.stdout.split()[0], done.stderr) == (0, "0.0320586", "")
-    done = run(HBRT_ROUTE=f"0x400={other.address}", HBRT_ROUTE_COMPARE="1", HBRT_CHECK="fail")
+    done = run(HBRT_ROUTE=f"0x400={other.address},compare", HBRT_CHECK="fail")
     assert done.returncode != 0
     assert (
         "softmax.c:34: Task 1 of command 0x400 gave a different result on the board of the route 0x400=" in done.stderr
