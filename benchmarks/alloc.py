@@ -58,8 +58,8 @@ class PureHeap:
         self._heap.free(token)
 
     def close(self) -> None:
-        """Check that the heap is sound."""
-        self._heap.validate()
+        """Check that the heap has not lost count."""
+        assert self._heap.used_bytes == sum(block.reserved_bytes for block in self._heap)
 
 
 class LiveSet:

@@ -61,15 +61,6 @@ class FreeRanges:
         """Iterate over the ranges by start."""
         return iter(sorted(self._end_of.items()))
 
-    def faults(self) -> Iterator[str]:
-        """Yield what is wrong between the three views of the ranges; nothing if all is well."""
-        if self.pages != sum(end - start for start, end in self):
-            yield "the count of free pages is wrong"
-        if {end: start for start, end in self} != self._start_of:
-            yield "free ranges by their end differ from free ranges by their start"
-        if sorted((end - start) << self._shift | start for start, end in self) != list(self._keys):
-            yield "free ranges by length differ from free ranges by their start"
-
     def _insert(self, start: int, end: int) -> None:
         self._end_of[start] = end
         self._start_of[end] = start

@@ -54,7 +54,7 @@ class Block(NamedTuple):
 
 
 class HeapError(Exception):
-    """Base class of the allocator's refusals; only `HeapDamaged` is the allocator's own fault."""
+    """Base class of the allocator's refusals."""
 
 
 class BadSize(HeapError, ValueError):
@@ -83,10 +83,6 @@ class NotAllocated(HeapError):
     def __init__(self, phy_addr: int, sentence: str, nearest: Block | None, freed: Block | None) -> None:
         self.phy_addr, self.nearest, self.freed = phy_addr, nearest, freed
         super().__init__(sentence)
-
-
-class HeapDamaged(HeapError):
-    """An invariant does not hold: a bug in the allocator, not in its caller."""
 
 
 class Heap:
@@ -200,7 +196,8 @@ class Heap:
         block = self._resting.popleft()
         self._resting_bytes -= block.reserved_bytes
         heapq.heappush(self._spare_ids, block.block_id)
-        self._free.give(*self._span(block))
+        start = (block.phy_addr - self.base) // self.page_bytes
+        self._free.give(start, start + block.reserved_bytes // self.page_bytes + self.guard_pages)
 
     def find(self, phy_addr: int) -> Block | None:
         """Return the live block whose pages contain the address; None in a guard or a free range."""
@@ -254,48 +251,6 @@ class Heap:
         guard_bytes, end = self.guard_pages * self.page_bytes, self.base + self.size_bytes
         # The guard of a block that ends where the heap ends needs no space in it.
         return max((0, *(size - guard_bytes * (start + size < end) for start, size in self.gaps())))
-
-    def validate(self) -> None:
-        """Check every invariant in O(n log n).
-
-        Raises:
-            HeapDamaged: Says which invariants do not hold, and where.
-        """
-        faults = [*self._free.faults(), *self._layout_faults(), *self._record_faults()]
-        if faults:
-            raise HeapDamaged(f"The heap is damaged: {'; '.join(faults)}.")
-
-    def _layout_faults(self) -> Iterator[str]:
-        """Blocks and free ranges cover the heap without gaps or overlaps, and no two free ranges touch."""
-        spans = [(*self._span(block), False) for block in (*self, *self._resting)]
-        spans += [(*free, True) for free in self._free]
-        edge, edge_is_free = 0, False
-        for start, end, is_free in sorted(spans):
-            if start != edge or end <= start:
-                yield f"pages {start} to {end} do not follow the previous range, which ends at {edge}"
-            if is_free and edge_is_free:
-                yield f"the free ranges that meet at page {start} are not merged"
-            edge, edge_is_free = end, is_free
-        if edge != self._end_page:
-            yield f"the ranges end at page {edge}, not at {self._end_page}"
-
-    def _record_faults(self) -> Iterator[str]:
-        blocks = list(self)
-        if {block.phy_addr: block for block in blocks} != self._blocks:
-            yield "the sorted addresses differ from the blocks"
-        if any(not 0 <= block.reserved_bytes - block.size_bytes < self.page_bytes for block in blocks):
-            yield "a block has more or fewer pages than its size needs"
-        if sum(block.reserved_bytes for block in blocks) != self.used_bytes:
-            yield "the count of used bytes is wrong"
-        if self._resting_bytes != sum(block.reserved_bytes for block in self._resting):
-            yield "the count of resting bytes is wrong"
-        known = [block.block_id for block in (*blocks, *self._resting)] + self._spare_ids
-        if sorted(known) != list(range(1, self._next_id)):
-            yield "a block id is lost or used twice"
-
-    def _span(self, block: Block) -> tuple[int, int]:
-        start = (block.phy_addr - self.base) // self.page_bytes
-        return start, start + block.reserved_bytes // self.page_bytes + self.guard_pages
 
     def explain(self, phy_addr: int) -> str:
         """Say what is at an address where no block starts, or that a live block is there; for messages."""

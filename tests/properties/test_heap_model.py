@@ -7,6 +7,7 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from dsp_server.memory.heap import Block, Heap, NotAllocated, OutOfMemory
+from tests.dsp_server.memory.heap_rules import check
 
 BASE = 0x8_0000_0000
 PAGE = 64  # small, so that the model can keep the bytes themselves
@@ -123,7 +124,7 @@ class HeapAgainstModel(RuleBasedStateMachine):
 
     @invariant()
     def both_agree(self) -> None:
-        self.heap.validate()
+        check(self.heap)
         assert list(self.heap) == [self.blocks[at] for at in sorted(self.blocks)]
         assert self.heap.used_bytes == sum(block.reserved_bytes for block in self.blocks.values())
         assert self.heap.free_bytes == sum(page.serial == 0 for page in self.pages[:PAGES]) * PAGE
@@ -136,7 +137,7 @@ class HeapAgainstModel(RuleBasedStateMachine):
         for block in list(self.heap):
             self.heap.free(block.phy_addr)
         assert self.heap.largest_free_bytes == self.heap.free_bytes == PAGES * PAGE
-        self.heap.validate()
+        check(self.heap)
 
 
 HeapAgainstModel.TestCase.settings = settings(deadline=None, max_examples=25, stateful_step_count=40)
