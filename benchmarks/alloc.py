@@ -59,7 +59,8 @@ class PureHeap:
 
     def close(self) -> None:
         """Check that the heap has not lost count."""
-        assert self._heap.used_bytes == sum(block.reserved_bytes for block in self._heap)
+        if self._heap.used_bytes != sum(block.reserved_bytes for block in self._heap):
+            raise RuntimeError("The heap's count of used bytes is wrong.")
 
 
 class LiveSet:
