@@ -119,10 +119,10 @@ class Headers:
         return self._found[key]
 
     def _choose(self, unit: str, name: str) -> tuple[str, str]:
-        for folder in self._listed(unit):
-            file = normpath(f"{folder}/{name}")
-            if file in self._files:
-                return file, folder
+        listed = [one for one in self._listed(unit) if normpath(f"{one}/{name}") in self._files]
+        if listed:  # of folders that a build file chooses from, such as for each chip, that below the unit's own
+            folder = next((one for one in listed if one.startswith(f"{folder_of(unit)}/")), listed[0])
+            return normpath(f"{folder}/{name}"), folder
         candidates = self._candidates(name)
         if not candidates:
             return "", ""

@@ -236,17 +236,20 @@ def test_build_files_give_folders_macros_and_standards() -> None:
 def test_a_unit_searches_the_folders_that_its_includes_need(tree: Path) -> None:
     for name, text in {
         "one/src/main.c": '#include "../inc/a.h"\n#include <part/b.h>\n#include "c.h"\n#include "hb_dnn.h"\n',
-        "one/inc/a.h": '#include "d.h"\n',
+        "one/inc/a.h": '#include "d.h"\n#include "e.h"\n',
         "one/lib/part/b.h": "",
         "two/inc/c.h": "#error of another program\n",
         "one/third/c.h": "",
-        "one/CMakeLists.txt": "include_directories(third)\n",
+        "one/chip/e.h": "",
+        "one/src/chip/e.h": "",
+        "one/CMakeLists.txt": "include_directories(third chip)\ninclude_directories(src/chip)\n",
         "one/inc/d.h": "",
     }.items():
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_text(text)
     (unit,) = scan(tree, ("one/src/main.c",)).units
-    assert (unit.searched.folders, unit.searched.others) == ({"one/lib", "one/third"}, {"hb_dnn.h"})
+    assert unit.searched.folders == {"one/lib", "one/third", "one/src/chip"}
+    assert unit.searched.others == {"hb_dnn.h"}
     with pytest.raises(FileNotFoundError, match="to compile"):
         scan(tree, ("three",))
 

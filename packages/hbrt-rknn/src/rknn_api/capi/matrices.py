@@ -106,8 +106,8 @@ def wrong_size(kind: MatmulTypes, sizes: Sizes, chip: str) -> str:
     if min(sizes) >= 1 and not sizes.k % multiple_k and not sizes.n % multiple_n and sizes.k <= MAX_K:
         return ""
     return (
-        f"M, K and N are {sizes.m}, {sizes.k} and {sizes.n}: K must be a multiple of {multiple_k} up to {MAX_K}, and N "
-        f"one of {multiple_n}, for {kind.a} by {kind.b} on {chip}."
+        f"M, K and N are {sizes.m}, {sizes.k} and {sizes.n}: M must be 1 or more, K a multiple of {multiple_k} up to "
+        f"{MAX_K}, and N a multiple of {multiple_n}, for {kind.a} by {kind.b} on {chip}."
     )
 
 
