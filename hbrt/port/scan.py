@@ -106,7 +106,7 @@ def scan(root: Path, parts: tuple[str, ...] = ()) -> Found:
     _check_parts(parts, sources, root)
     units = [Unit(path, headers.of(path), given(folder_of(path))) for path in sources]
     ours = frozenset(vendors - _headers_of([include_dir(name) for name in ("neon", "android")]))
-    users = {unit.path for unit in units if _uses_vendor(unit, read, ours)}
+    users = {unit.path for unit in units if _uses_vendor(unit, headers, read, ours)}
     beside = {folder_of(path) for path in users}
     found = Found([unit for unit in units if parts or folder_of(unit.path) in beside])
     texts = {path: read(path) for unit in found.units for path in unit.searched.files}
@@ -156,9 +156,10 @@ def _is_source(path: str, read: Callable[[str], str]) -> bool:
     return suffix in _SOURCES or (suffix == ".idl" and bool(_INTERFACE.search(read(path))))
 
 
-def _uses_vendor(unit: Unit, read: Callable[[str], str], headers: frozenset[str]) -> bool:
+def _uses_vendor(unit: Unit, headers: Headers, read: Callable[[str], str], ours: frozenset[str]) -> bool:
+    included = {name for path in unit.searched.files for _, name in headers.includes(path)}  # or in a copy of the tree
     others = unit.searched.others
-    if unit.path.endswith((".idl", ".s", ".S")) or any(one in headers or extra_of(Path(one).name) for one in others):
+    if unit.path.endswith((".idl", ".s", ".S")) or included & ours or any(extra_of(Path(one).name) for one in others):
         return True
     return any(mark in (text := read(path)) and _NAME.search(text) for path in unit.searched.files for mark in _MARKS)
 

@@ -254,6 +254,17 @@ def test_a_unit_searches_the_folders_that_its_includes_need(tree: Path) -> None:
         scan(tree, ("three",))
 
 
+def test_a_unit_that_includes_the_trees_copy_of_a_vendors_header_is_a_user(tree: Path) -> None:
+    for name, text in {"include/im2d.h": "", "CMakeLists.txt": "include_directories(include)\n"}.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(text)
+    (tree / "one" / "turn.c").parent.mkdir()
+    (tree / "one" / "turn.c").write_text('#include "im2d.h"\n')
+    found = scan(tree)
+    assert "one/turn.c" in {unit.path for unit in found.units}
+    assert "im2d.h" in found.vendor_headers
+
+
 def test_a_unit_for_another_board_builds_with_the_macro_of_its_condition(tree: Path) -> None:
     build = (
         "if(SOC STREQUAL other)\n  add_definitions(-DOTHER)\nendif()\nbuildtarget(NAME two SRCS two.cc DEFS TWO FOUR)\n"
