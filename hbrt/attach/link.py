@@ -220,6 +220,7 @@ class LocalLink(Link):
         self._pid = os.getpid()
         self._asked_at = self.ddr.layout.client(self.client_id) + CLIENT_ASKED
         self.requests = Requests(self)
+        self._is_cut = False  # whether the program has closed or replaced this attachment's descriptors
         self._watching = threading.RLock()
         self._watcher: threading.Thread | None = None
 
@@ -287,11 +288,14 @@ class LocalLink(Link):
         poller.register(self.lease, 0)  # hang-ups are always reported
         poller.poll()
         self.lose()
-        os.eventfd_write(self.doorbell, 1)
+        if not self._is_cut:
+            os.eventfd_write(self.doorbell, 1)
 
     def lose(self) -> None:
         """See ``Link.lose``."""
-        self.fault = self.fault or Status.HB_DSP_BOARD_LOST
+        if not self.fault:
+            self._is_cut = not self.requests.is_open
+            self.fault = Status.HB_DSP_BOARD_LOST
         if self.on_fault is not None:
             self.on_fault()
 
@@ -300,6 +304,15 @@ class LocalLink(Link):
         if not self.fault and self.has_ended():
             self.lose()
         return bool(self.fault)
+
+    def why_faulty(self) -> str:
+        """See ``Link.why_faulty``."""
+        if self.fault == Status.HB_DSP_BOARD_LOST and self._is_cut:
+            return (
+                f"This program closed or replaced the file descriptors of board {self.paths.name}, as closefrom() "
+                "does: close only descriptors that it opened, or do so before its first call."
+            )
+        return super().why_faulty()
 
     def has_ended(self) -> bool:
         """Whether the lease has hung up: its daemon is gone, but another may serve the same directory."""
@@ -312,8 +325,12 @@ class LocalLink(Link):
         self.is_detaching = False
         self.detach()
         self.on_fault = None  # break reference cycles, which would keep this attachment's descriptors
+        is_cut = not self.requests.is_open
         self.requests.close()
-        self._close_descriptors()
+        if is_cut:  # their numbers may be other files' by now, and nothing wakes the watcher
+            self.lease.detach()
+        else:
+            self._close_descriptors()
 
     def detach_in_child(self) -> None:
         """See ``Link.detach_in_child``."""

@@ -69,6 +69,11 @@ class Requests:
         """Whether a request is in progress: a finalizer that runs inside it must not send another."""
         return bool(self._open)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection's descriptor is still this attachment's own."""
+        return bool(self._lib.hbrt_lease_is_open(self._lease))
+
     def ask(self, question: Question, verb: str, args: dict[str, Any]) -> wire.ControlReply:
         """Send a request and wait for its answer.
 

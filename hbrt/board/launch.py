@@ -272,7 +272,8 @@ def end_private(daemon: Launched, seconds: float | None = None) -> None:
         daemon: Its daemon, a child of this process.
         seconds: Time limit before the daemon is killed; None for no limit.
     """
-    os.close(daemon.lifeline)
+    with contextlib.suppress(OSError):  # a program that closes all descriptors has closed it
+        os.close(daemon.lifeline)
     if seconds is None:
         with contextlib.suppress(ChildProcessError):  # someone else reaped it
             os.waitpid(daemon.pid, 0)

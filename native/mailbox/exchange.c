@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -37,6 +38,7 @@ typedef struct answer {
 
 struct hbrt_lease {
     int fd;
+    struct stat file; /* what `fd` is, since a program may close all descriptors and reuse their numbers */
     uint32_t turn; /* futex: one thread sends or receives at a time */
     uint32_t inside; /* threads in hbrt_exchange */
     uint32_t is_closed;
@@ -51,6 +53,7 @@ hbrt_lease *hbrt_lease_new(int fd) {
     hbrt_lease *lease = mmap(NULL, sizeof *lease, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (lease == MAP_FAILED) return NULL;
     lease->fd = fd;
+    fstat(fd, &lease->file);
     pthread_mutex_init(&lease->lock, NULL);
     return lease;
 }
@@ -63,6 +66,11 @@ void hbrt_lease_free(hbrt_lease *lease) {
     free(lease->coming);
     pthread_mutex_destroy(&lease->lock);
     munmap(lease, sizeof *lease);
+}
+
+int hbrt_lease_is_open(const hbrt_lease *lease) {
+    struct stat now;
+    return lease != NULL && !fstat(lease->fd, &now) && now.st_ino == lease->file.st_ino && now.st_dev == lease->file.st_dev;
 }
 
 static int take_turn(hbrt_lease *lease, int64_t deadline_ns) {
@@ -86,7 +94,7 @@ static void end_turn(hbrt_lease *lease) {
 void hbrt_lease_close(hbrt_lease *lease) {
     struct timespec moment = {0, 50000};
     __atomic_store_n(&lease->is_closed, 1, __ATOMIC_SEQ_CST); /* the number of the file may soon be another one's */
-    shutdown(lease->fd, SHUT_RDWR); /* makes threads that are sending or waiting return */
+    if (hbrt_lease_is_open(lease)) shutdown(lease->fd, SHUT_RDWR); /* makes threads that are sending or waiting return */
     while (__atomic_load_n(&lease->inside, __ATOMIC_SEQ_CST)) nanosleep(&moment, NULL);
 }
 
@@ -166,7 +174,7 @@ static int exchange(hbrt_lease *lease, uint64_t number, const void *request, uin
     int64_t deadline_ns = timeout_ns < 0 ? -1 : (int64_t)hbrt_now_ns() + timeout_ns;
     int found = take_turn(lease, deadline_ns);
     if (found < 0) return found;
-    found = send_request(lease, number, request, bytes, is_sent, deadline_ns);
+    found = hbrt_lease_is_open(lease) ? send_request(lease, number, request, bytes, is_sent, deadline_ns) : HBRT_GONE;
     while (found > 0 && number && !has_come(lease, number)) {
         found = await(lease, POLLIN, deadline_ns);
         if (found < 0) break;

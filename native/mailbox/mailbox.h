@@ -159,6 +159,8 @@ typedef struct hbrt_lease hbrt_lease;
 
 /* The requests of a lease, over its connection `fd`; NULL without memory. */
 hbrt_lease *hbrt_lease_new(int fd);
+/* Whether `fd` is still its connection: a program may have closed or replaced descriptors that it did not open. */
+int hbrt_lease_is_open(const hbrt_lease *lease);
 /* Hang up; returns once no thread is in hbrt_exchange, and later exchanges find it gone. The caller closes `fd`. */
 void hbrt_lease_close(hbrt_lease *lease);
 void hbrt_lease_free(hbrt_lease *lease);
