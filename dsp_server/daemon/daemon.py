@@ -19,7 +19,7 @@ from dsp_server.lifecycle.snapshots import read_image
 from dsp_server.process.event_loop import Loop, ended_by_signals
 from dsp_server.process.launch import live, raise_descriptor_limit, set_title
 from hbrt import settings
-from hbrt.board.files import leftovers, remove_files, take_lock
+from hbrt.board.files import is_still, leftovers, remove_files, take_lock
 from hbrt.board.launch import DaemonConfig, check_machine
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.file import Ddr
@@ -28,6 +28,8 @@ from hbrt.errors import BoardError, WrongUseError
 from hbrt.profiles.profile import active
 from hbrt.settings import BadSettingError
 from hbrt.status import Status
+
+REACH_SECONDS = 1.0  # between checks whether the board's files are still there
 
 # Read by the cores' processes.
 CORE_SETTINGS = ("HBRT_AGING_MS", "HBRT_CHECK", "HBRT_DMA_ORDER", "HBRT_FILL", "HBRT_SPIN_US")
@@ -59,7 +61,7 @@ def serve(
     base = active().whole("ddr.base") if config.ddr_base is None else config.ddr_base
     ddr = Ddr.create(config.ddr_bytes, config.cores, base)
     loop, stop = Loop(), Stop()
-    with ended_by_signals(loop, stop.ask), _lock(paths, keep_log=not config.is_private) as removed:
+    with ended_by_signals(loop, stop.ask), _lock(paths, keep_log=not config.is_private) as (lock_fd, removed):
         if lifeline_fd >= 0:
             loop.watch(lifeline_fd, stop.ask)
         supervisor = Supervisor(config, paths, ddr, loop, stop)
@@ -84,6 +86,7 @@ def serve(
             )
             on_running(removed)
             set_title("daemon", paths.name)
+            _end_out_of_reach(supervisor, lock_fd, paths)
             supervisor.run()
         finally:
             supervisor.close()
@@ -121,9 +124,20 @@ def serve_and_announce(config: DaemonConfig, ready_fd: int, lifeline_fd: int = -
     return 0
 
 
+def _end_out_of_reach(supervisor: Supervisor, lock_fd: int, paths: BoardPaths) -> None:
+    """Check regularly whether the files of the board are still there: else nobody can reach it, so end it if unused."""
+    if is_still(lock_fd, paths.lock) or supervisor.clients.by_id:
+        supervisor.loop.later(REACH_SECONDS, lambda: _end_out_of_reach(supervisor, lock_fd, paths))
+    else:
+        supervisor.stop.ask()
+
+
 @contextlib.contextmanager
-def _lock(paths: BoardPaths, *, keep_log: bool) -> Iterator[list[str]]:
-    """Hold the board's lock; yield the names of files left behind by a dead daemon, and remove all files at the end."""
+def _lock(paths: BoardPaths, *, keep_log: bool) -> Iterator[tuple[int, list[str]]]:
+    """Hold the board's lock; yield its descriptor and the names of files left behind by a dead daemon.
+
+    At the end, all files are removed, unless they are another daemon's: someone may have removed the board's directory.
+    """
     lock_fd = take_lock(paths)
     try:
         removed = []
@@ -133,9 +147,10 @@ def _lock(paths: BoardPaths, *, keep_log: bool) -> Iterator[list[str]]:
             except OSError as error:
                 raise BoardError(f"{path} is in the way of the board: {error.strerror}. Remove it.") from None
             removed.append(path.name)
-        yield removed
+        yield lock_fd, removed
     finally:
-        remove_files(paths, keep_log=keep_log)
+        if is_still(lock_fd, paths.lock):
+            remove_files(paths, keep_log=keep_log)
         os.close(lock_fd)
 
 

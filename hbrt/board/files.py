@@ -115,7 +115,7 @@ def lock_file(path: Path) -> int | None:
         except BlockingIOError:
             os.close(fd)
             return None
-        if _is_still(fd, path):
+        if is_still(fd, path):
             break
         os.close(fd)  # the previous daemon removed the file between our open and our lock
     try:
@@ -154,10 +154,11 @@ def _open_lock(path: Path) -> int:
         raise BoardError(f"The lock {path} {why}.") from None
 
 
-def _is_still(fd: int, path: Path) -> bool:
+def is_still(fd: int, path: Path) -> bool:
+    """Return whether a path still names the file of this descriptor: it may have been removed, or replaced."""
     try:
         return os.path.samestat(os.fstat(fd), path.lstat())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
 
 

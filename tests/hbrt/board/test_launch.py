@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -193,3 +194,16 @@ def test_too_few_descriptors_are_named_before_anything_is_started(shell: Shell) 
     )
     assert "Traceback" not in answer.stderr
     assert shell.hbrt("status").returncode == 3
+
+
+def test_a_daemon_whose_directory_was_removed_ends_and_leaves_the_next_one_its_files(config: DaemonConfig) -> None:
+    shared = config._replace(is_private=False)
+    first = launch(shared)
+    shutil.rmtree(config.directory)
+    second = launch(shared)
+    os.waitpid(first.pid, 0)  # nobody can reach it anymore
+    files = sorted(path.name for path in Path(config.directory).iterdir())
+    assert daemon_pid(second.paths) == second.pid
+    assert {"attach.sock", "control.sock", "lock"} <= set(files)
+    os.kill(second.pid, signal.SIGTERM)
+    os.waitpid(second.pid, 0)
