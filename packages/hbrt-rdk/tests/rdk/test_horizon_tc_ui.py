@@ -42,6 +42,11 @@ def test_a_model_under_the_name_of_a_compiled_one(tmp_path: Path) -> None:
     assert (session.input_shapes, session.output_shapes) == ([[1, 1, 2, 2]], [[1, 1, 2, 2]])
     given = np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2)
     assert session.run(session.output_names, {session.input_names[0]: given})[0].tolist() == given.tolist()
+    (tmp_path / "board.hbm").write_bytes(b"HBM\0" + bytes(400))
+    with pytest.raises(
+        ValueError, match=r"board\.hbm is not an ONNX model .* use the ONNX file that it was compiled from"
+    ):
+        HBRuntime(tmp_path / "board.hbm")
 
 
 def test_a_program_logs_to_a_file_and_ends_with_an_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
+from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 
@@ -30,11 +31,16 @@ class HB_ONNXRuntime:
         layout: "NCHW" or "NHWC" for each input, by the position of its channels (1, 3 or 4).
 
     Raises:
-        ValueError: the model has operators that only the vendor's tools run.
+        ValueError: the file is not an ONNX model, or has operators that only the vendor's tools run.
     """
 
     def __init__(self, model_file: str | Path | None = None, onnx_model: onnx.ModelProto | None = None) -> None:
-        model = onnx.load(str(model_file)) if onnx_model is None else onnx_model
+        try:
+            model = onnx.load(str(model_file)) if onnx_model is None else onnx_model
+        except DecodeError as error:
+            raise ValueError(
+                f"{model_file} is not an ONNX model ({error}): use the ONNX file that it was compiled from."
+            ) from None
         known = {"", "ai.onnx", "ai.onnx.ml", "com.microsoft"} | {one.domain for one in model.functions}
         others = sorted({node.op_type for node in model.graph.node if node.domain not in known})
         if others:

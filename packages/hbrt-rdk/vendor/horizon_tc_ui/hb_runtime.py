@@ -21,7 +21,7 @@ class HBRuntime(HB_ONNXRuntime):
         model: Its path.
 
     Raises:
-        ValueError: the model has operators that only the vendor's tools run.
+        ValueError: the file is not an ONNX model, or has operators that only the vendor's tools run.
     """
 
     def __init__(self, model: str | Path) -> None:
