@@ -241,6 +241,9 @@ class Board:
     def ping(self, core: int = ANY) -> float:
         """Return the round-trip time of one PING in seconds.
 
+        Args:
+            core: Core mask, as for ``submit``.
+
         Raises:
             BoardLostError: the board does not answer.
         """

@@ -11,7 +11,8 @@ import ctypes
 import fcntl
 import mmap
 import os
-from bisect import bisect_right, insort
+import threading
+from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from arm_client.memory.block import Block
@@ -77,12 +78,14 @@ class FastrpcMemory:
         self._can_import = session.link.can_import
         # Called when messages that were sent before may have wrong addresses.
         self.on_changed: Callable[[], None] = lambda: None
-        self._starts: list[int] = []
         self._regions: dict[int, Region] = {}
+        self._starts: list[int] = []  # of these, sorted; replaced, not changed, while other threads search in it
         self._fds: dict[int, int] = {}  # memory from ``alloc``, by address
         self._mapped: dict[int, Mapped] = {}  # from fastrpc_mmap, by descriptor
         self._guards: dict[int, mmap.mmap] = {}  # from remote_register_fd, by address
         self._table: Block | None = None  # the mapped descriptors, for the DSP side
+        self._rows: dict[int, int] = {}  # of the table, by descriptor
+        self._lock = threading.RLock()  # of these two: held during no request, because finalizers take it
 
     # -- ranges
 
@@ -92,13 +95,12 @@ class FastrpcMemory:
         Raises:
             AeeError: AEE_EBADPARM: it runs past the end of the registered range where it begins.
         """
-        at = bisect_right(self._starts, address)
-        if not at:
+        starts = self._starts
+        at = bisect_right(starts, address)
+        region = self._regions.get(starts[at - 1]) if at else None
+        if region is None or address >= region.end:
             return 0
-        region = self._regions[self._starts[at - 1]]
         offset = address - region.start
-        if offset >= region.size_bytes:
-            return 0
         if offset + size_bytes > region.size_bytes:
             raise AeeError(
                 Aee.AEE_EBADPARM,
@@ -112,23 +114,27 @@ class FastrpcMemory:
         return self._regions.get(address)
 
     def _add(self, region: Region) -> None:
-        at = bisect_right(self._starts, region.start)
-        before = self._regions[self._starts[at - 1]] if at else None
-        if (before is not None and before.end > region.start) or (
-            at < len(self._starts) and self._starts[at] < region.end
-        ):
+        starts = self._starts
+        at = bisect_right(starts, region.start)
+        near = [self._regions.get(one) for one in starts[max(at - 1, 0) : at + 1]]
+        if any(one is not None and one.start < region.end and region.start < one.end for one in near):
             raise AeeError(
                 Aee.AEE_EALREADY,
                 f"The {region.size_bytes} bytes at {region.start:#x} overlap memory that is already registered.",
             )
         self._regions[region.start] = region
-        insort(self._starts, region.start)
+        self._sort()
         self.on_changed()  # what was copied is shared from now on
 
     def _remove(self, region: Region) -> None:
-        self._starts.remove(region.start)
-        del self._regions[region.start]
+        self._regions.pop(region.start, None)
+        self._sort()
         self.on_changed()
+
+    def _sort(self) -> None:
+        """Sort the starts anew; again if another thread has added or removed a range meanwhile."""
+        while (starts := sorted(self._regions)) != self._starts:
+            self._starts = starts
 
     # -- rpcmem
 
@@ -289,7 +295,7 @@ class FastrpcMemory:
 
     def unmap(self, phy_addr: int, size_bytes: int) -> None:
         """Like ``unmap_fd``, by physical address."""
-        fd = next((fd for fd, one in self._mapped.items() if one.block.phy_addr == phy_addr), None)
+        fd = next((fd for fd, one in [*self._mapped.items()] if one.block.phy_addr == phy_addr), None)
         if fd is None:
             raise AeeError(Aee.AEE_ENOSUCHMAP, f"Nothing is mapped at {phy_addr:#x}.")
         self.unmap_fd(fd, size_bytes)
@@ -313,32 +319,44 @@ class FastrpcMemory:
 
     def _note(self, fd: int, phy_addr: int, size_bytes: int) -> None:
         """Announce a descriptor to the DSP side."""
-        if self._table is None:
+        made: Block | None = None
+        row: int | None = None
+        while True:
+            with self._lock:
+                if self._table is None:
+                    self._table, made = made, None
+                if self._table is not None:
+                    row = next((at for at in range(TABLE_ROWS) if at not in self._rows.values()), None)
+                    if row is not None:
+                        self._rows[fd] = row
+                        _write(self._table, row, fd, 1, phy_addr, size_bytes)
+                    break
             try:
-                self._table = self._blocks.alloc(TABLE_BYTES, is_cached=False, is_zeroed=True)
+                made = self._blocks.alloc(TABLE_BYTES, is_cached=False, is_zeroed=True)
             except StatusError as error:
                 raise AeeError(Aee.AEE_ENOMEMORY, error.text) from None
-            self.on_changed()
-        rows = _rows(self._table)
-        for at in range(TABLE_ROWS):
-            if not DESCRIPTOR.unpack_from(rows, at * DESCRIPTOR.size)[1]:
-                DESCRIPTOR.pack_into(rows, at * DESCRIPTOR.size, fd, 1, phy_addr, size_bytes)
-                return
-        raise AeeError(Aee.AEE_ENOMEMORY, f"{TABLE_ROWS} descriptors are already mapped; fastrpc_munmap some first.")
+        if made is not None:
+            self._release(made)  # another thread was first
+        if row is None:
+            raise AeeError(
+                Aee.AEE_ENOMEMORY, f"{TABLE_ROWS} descriptors are already mapped; fastrpc_munmap some first."
+            )
+        self.on_changed()  # earlier messages may lack the table
 
     def _discard(self, fd: int) -> None:
         """Undo ``_note``."""
-        if self._mapped.pop(fd, None) is None or self._table is None:
+        if self._mapped.pop(fd, None) is None:
             return
-        rows = _rows(self._table)
-        for at in range(TABLE_ROWS):
-            number, is_used, *_ = DESCRIPTOR.unpack_from(rows, at * DESCRIPTOR.size)
-            if is_used and number == fd:
-                DESCRIPTOR.pack_into(rows, at * DESCRIPTOR.size, 0, 0, 0, 0)
-        if not self._mapped:
-            table, self._table = self._table, None
+        unused = None
+        with self._lock:
+            row = self._rows.pop(fd, None)
+            if self._table is not None and row is not None:
+                _write(self._table, row, 0, 0, 0, 0)
+            if not self._rows:
+                unused, self._table = self._table, None
+        if unused is not None:
             self.on_changed()
-            self._release(table)
+            self._release(unused)
 
     def mapped(self, fd: int) -> Mapped | None:
         """A mapped descriptor."""
@@ -346,7 +364,7 @@ class FastrpcMemory:
 
     def _ours(self, fd: int) -> Region | None:
         """The rpcmem memory of a descriptor."""
-        return next((self._regions[start] for start, one in self._fds.items() if one == fd), None)
+        return next((self._regions.get(start) for start, one in [*self._fds.items()] if one == fd), None)
 
     def _import(self, fd: int, size_bytes: int) -> Block:
         try:
@@ -360,8 +378,10 @@ class FastrpcMemory:
             self._blocks.release(block)
 
 
-def _rows(table: Block) -> memoryview:
-    return memoryview((ctypes.c_char * TABLE_BYTES).from_address(table.address)).cast("B")
+def _write(table: Block, row: int, *numbers: int) -> None:
+    """Fill a row of the table of descriptors."""
+    raw = DESCRIPTOR.pack(*numbers)
+    ctypes.memmove(table.address + row * DESCRIPTOR.size, raw, len(raw))
 
 
 def _new_file(size_bytes: int) -> int:
