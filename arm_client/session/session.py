@@ -462,12 +462,11 @@ def start_board(
     from hbrt.profiles.profile import active, find
 
     file = str(Path(image).absolute()) if image else None
-    is_scheduled = settings.is_given("HBRT_SCHEDULE")
-    is_inline = is_inline or is_scheduled
+    is_inline = is_inline or settings.is_given("HBRT_SCHEDULE")
     config = DaemonConfig(
         directory=str(path),
         image=None if is_inline else file,
-        cores=(find(profile) if profile else active()).dsp_cores(1 if is_inline and not is_scheduled else cores),
+        cores=(find(profile) if profile else active()).dsp_cores(cores),
         ddr_bytes=settings.size_bytes("HBRT_DDR") if ddr_bytes is None else ddr_bytes,
         is_private=True,
         profile=profile,

@@ -9,7 +9,7 @@ import click
 
 from hbrt.board.files import boards_in, daemon_pid, leftovers, remove_stopped
 from hbrt.board.paths import BoardPaths, home
-from hbrt.cli.options import to_paths
+from hbrt.cli.options import complete_board, to_paths
 from hbrt.cli.report import Report, reports, watched
 from hbrt.cli.tables import Column, Table, duration, number, numbers, state
 from hbrt.control.ask import ask, why_not_running
@@ -63,7 +63,7 @@ def _look(board: BoardPaths) -> dict[str, Any]:
 
 
 @click.command(epilog="Example: hbrt rm default")
-@click.argument("board", callback=to_paths)
+@click.argument("board", callback=to_paths, shell_complete=complete_board)
 @reports
 def rm(board: BoardPaths) -> Report:
     """Remove the files of the stopped board BOARD: a name, or a directory (with a slash).

@@ -1,7 +1,8 @@
 """A core inside the calling program's process: ops run in the caller's thread, where a debugger reaches them.
 
 The board's daemon, memory and tables are the usual ones; so are TCM, iDMA, detectors and answers, as it is the same
-core class. But no core claims tasks: the submitting thread runs them. No watchdog, no priorities, no second core.
+core class. But no core claims tasks: the submitting thread runs them. No watchdog, no priorities; it runs the tasks of
+all cores.
 """
 
 from __future__ import annotations

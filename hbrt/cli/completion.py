@@ -9,15 +9,25 @@ from hbrt.cli.group import group
 
 _VARIABLE = "_HBRT_COMPLETE"  # click's name for it: the program's, in capitals
 
+_FILES_ALONE = """
+            COMPREPLY=()
+            compopt -o default
+"""
+_FILES_TOO = """
+            compopt -o filenames
+            COMPREPLY+=($(compgen -f -- "$value"))
+"""
+"""Click's bash script drops all other candidates where a file may follow."""
+
 
 @click.command(epilog="Example: hbrt completion bash >> ~/.bashrc")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    """Print the completion script of SHELL, for verbs, options and board names.
+    """Print the completion script of SHELL, for verbs, options, boards, samples, profiles, checks and command numbers.
 
     Append it to ~/.bashrc for bash, ~/.zshrc for zsh, or ~/.config/fish/completions/hbrt.fish for fish.
     """
     kind = get_completion_class(shell)
     if kind is None:
         raise click.ClickException(f"click {click.__version__} does not support completion for {shell}.")
-    click.echo(kind(group, {}, "hbrt", _VARIABLE).source())
+    click.echo(kind(group, {}, "hbrt", _VARIABLE).source().replace(_FILES_ALONE, _FILES_TOO))

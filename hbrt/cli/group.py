@@ -13,13 +13,16 @@ import os
 import sys
 from collections.abc import Iterator
 from importlib import import_module
-from typing import Any, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 import click
 
 from hbrt import __version__
 from hbrt.borders import guests
 from hbrt.programs import interruptible
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 ENTRY_POINTS = "hbrt.commands"
 
@@ -167,6 +170,14 @@ class VerbGroup(click.Group):
             return None
         module, _, attribute = target.partition(":")
         return cast("click.Command", getattr(import_module(module), attribute))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Like click, but loads no verb: the package of one may not be installed."""
+        from click.shell_completion import CompletionItem
+
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        items = [CompletionItem(name, help=VERBS[name].help if name in VERBS else None) for name in names]
+        return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -105,7 +105,7 @@ def _to_any_board(_ctx: click.Context, _param: click.Parameter, value: str | Non
         raise click.BadParameter(str(error)) from None
 
 
-def _complete_board(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+def complete_board(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Board names for a shell's completion."""
     from hbrt.board.files import boards_in
     from hbrt.board.paths import home, is_private_name
@@ -156,7 +156,7 @@ def board_option(function: F) -> F:
         "-b",
         metavar="NAME",
         callback=to_paths,
-        shell_complete=_complete_board,
+        shell_complete=complete_board,
         help="Name of the board, or its directory if it has a slash. Default: HBRT_BOARD, else 'default'.",
     )(function)
 
@@ -168,7 +168,7 @@ def any_board_option(function: F) -> F:
         "-b",
         metavar="NAME",
         callback=_to_any_board,
-        shell_complete=_complete_board,
+        shell_complete=complete_board,
         help="Name of the board, its directory if it has a slash, or tcp://HOST:PORT of its relay. Default: "
         "HBRT_BOARD, else 'default'.",
     )(function)

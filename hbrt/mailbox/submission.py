@@ -59,7 +59,8 @@ def number_refusal(core_count: int, request: Request) -> Refusal | None:
         return (
             Status.HB_DSP_INVALID_CORE,
             (
-                f"dspCoreId is {request.core_mask}; this board has {core_count} cores: use 0 for any, or the sum of "
+                f"dspCoreId is {request.core_mask}; this board has {core_count} core{'s' * (core_count > 1)}: use 0 "
+                f"for any, or the sum of "
                 f"{', '.join(f'{1 << core} (core {core})' for core in range(core_count))}."
             ),
         )

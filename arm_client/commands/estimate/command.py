@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from arm_client.commands.estimate.what_if import WHAT_IF, changes
 from arm_client.commands.op.bench_command import CALL_SECONDS, how_called, of_an_op
 from arm_client.commands.which_board import private_image, say_private
 from hbrt.board.paths import BoardRef
-from hbrt.cli.options import allow_option, any_board_option, command_argument, image_option
+from hbrt.cli.options import allow_option, any_board_option, command_argument, complete_command, image_option
 from hbrt.cli.report import Report, is_json, reports
 from hbrt.cli.tables import Column, Table, number, show_text
 from hbrt.lazy import how_to_install
@@ -35,6 +36,11 @@ class _Estimate(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """As click does; any other name is of a program."""
         return super().get_command(ctx, cmd_name) or self.commands["of"]
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Like click, and command numbers and files."""
+        items = [*super().shell_complete(ctx, incomplete), *complete_command(ctx, self.params[0], incomplete)]
+        return [*items, CompletionItem(incomplete, type="file")]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -125,7 +131,7 @@ def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool) -> Re
     try:
         return self_check(used if used.chip == PUBLISHED else find(PUBLISHED), plot)
     except ImportError as error:
-        raise click.UsageError(f"A plot needs matplotlib ({error}): pip install 'hbrt[estimate]'.") from None
+        raise click.UsageError(f"A plot needs matplotlib ({error}); {how_to_install('estimate')}.") from None
 
 
 _constants = click.option(

@@ -78,9 +78,10 @@ def test_op_runs_in_the_thread_that_submits_it(image: Path) -> None:
         board.call(0x1000, x, y)
         assert y.tolist() == [0, 2, 4, 6]
         assert [threading.get_ident()] == sys.modules["hbrt_image"].THREADS
-        task = board.submit(0x1000, x, y)
-        assert task.done()
-        assert (task.core, task.cycles > 0) == (0, True)
+        for core in (0, 1, 2, 3):  # a program that names cores runs unchanged
+            task = board.submit(0x1000, x, y, core=core)
+            assert task.done()
+            assert (task.core, task.cycles > 0) == (0, True)
         assert np.allclose(nn.softmax(board, np.zeros(4, np.float32)), 0.25)
 
 

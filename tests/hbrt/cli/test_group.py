@@ -180,6 +180,9 @@ def test_completion_knows_verbs_and_boards(shell: Shell) -> None:
     shell.environment["_HBRT_COMPLETE"] = "bash_complete"
     for typed, known in (
         ("hbrt comp", "plain,completion"),
+        ("hbrt far", "plain,farm"),  # listed whether or not it is installed
+        ("hbrt rm def", "plain,default"),
+        ("hbrt estimate 0x405", "plain,0x405\nfile,0x405"),
         ("hbrt mem --board def", "plain,default"),
         ("hbrt run n", "plain,nn\nfile,n"),
         ("hbrt run nn soft", "plain,softmax"),
@@ -189,6 +192,17 @@ def test_completion_knows_verbs_and_boards(shell: Shell) -> None:
     ):
         shell.environment |= {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
         assert shell.good() == f"{known}\n"
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash is here")
+def test_bash_offers_files_next_to_names(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "nn program.py").touch()
+    (tmp_path / "hbrt").write_text("#!/bin/sh\nprintf 'plain,nn\\nfile,n\\n'\n")
+    (tmp_path / "hbrt").chmod(0o755)
+    ask = 'COMP_WORDS=(hbrt run n); COMP_CWORD=2; _hbrt_completion ./hbrt 2>/dev/null; printf "%s\\n" "${COMPREPLY[@]}"'
+    script = f"{shell.good('completion', 'bash')}\n{ask}\n"
+    done = subprocess.run(["bash"], input=script, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.splitlines() == ["nn", "nn program.py"]
 
 
 def test_the_version_comes_without_a_verb(shell: Shell) -> None:
