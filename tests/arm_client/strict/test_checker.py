@@ -44,6 +44,11 @@ def strict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HBRT_CACHE", "strict")
 
 
+@pytest.fixture
+def no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HBRT_WATCHDOG_MS", "0")  # an op that numba compiles first may take minutes on a busy machine
+
+
 def span(start: int, size: int = 0x100) -> Span:
     return Span(start, start + size)
 
@@ -437,7 +442,9 @@ class TestProgramsThatAreRight:
     """Nothing is told of a program with all its flushes: warnings would be seen, findings are."""
 
     @pytest.fixture(autouse=True)
-    def _is_silent(self, strict: None, dsp_board: Board, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    def _is_silent(
+        self, strict: None, no_limit: None, dsp_board: Board, caplog: pytest.LogCaptureFixture
+    ) -> Iterator[None]:
         yield
         assert caplog.messages == []
         assert dsp_board.status()["findings"] == []

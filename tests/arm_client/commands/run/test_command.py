@@ -47,7 +47,10 @@ def words(line: str) -> list[str]:
 
 def test_the_nn_samples_run_on_a_private_board_as_the_page_shows_and_leave_nothing(shell: Shell) -> None:
     base = [name for name in samples_of("nn") if name != "digits"]  # what `make demo` has the libraries for
-    printed = shell.good("run", "nn", *base, "--timeout", PATIENCE_S).splitlines()  # numba may compile first
+    run = shell.hbrt("run", "nn", *base, "--timeout", PATIENCE_S)  # numba may compile first
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert all(line.startswith("nn: ") for line in run.stderr.splitlines())  # how far it is, each 30 s
+    printed = run.stdout.splitlines()
     (shown,) = (
         block.text.splitlines() for block in blocks(PAGE.read_text(encoding="utf-8")) if block.text.startswith("OP  ")
     )

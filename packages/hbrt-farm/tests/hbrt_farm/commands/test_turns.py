@@ -33,7 +33,7 @@ def main():
 
 
 def test_two_images_take_turns_with_an_item(tmp_path: Path) -> None:
-    for name, count in (("new", 1), ("old", 200)):
+    for name, count in (("new", 1), ("old", 20_000)):
         (tmp_path / f"{name}.py").write_text(IMAGE.replace("COUNT", str(count)))
     items = [tmp_path / "0.npy", tmp_path / "7.npy"]
     for item in items:
