@@ -78,6 +78,7 @@ def test_what_a_relay_says(kind: RelayFrame, fields: list[object]) -> None:
         (msgpack.packb([V, 99]), "the kind 99"),
         (msgpack.packb([V, [7]]), "may not send"),
         (msgpack.packb([V, RelayFrame.PING]), "PING must have 1 fields, not 0"),
+        (msgpack.packb([V, RelayFrame.BYE, 0]), "BYE must have 0 fields, not 1"),
         (msgpack.packb([V, RelayFrame.PING, -1]), "'number' of PING is -1, outside"),
         (msgpack.packb([V, RelayFrame.PING, True]), "'number' of PING must be an integer, not bool"),
         (msgpack.packb([V, RelayFrame.HELLO, 1, "n" * 65, "p"]), "'nonce' of HELLO has 65 characters"),

@@ -43,7 +43,8 @@ def traced(dsp_board: Board) -> Path:
     return Path(ask(board, "trace", do="off", events=0)["directory"])
 
 
-@pytest.mark.parametrize("ending", [".pftrace", pytest.param(".json", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("ending", [".pftrace", ".json"])
 def test_a_trace_answers_in_sql(traced: Path, tmp_path: Path, ending: str) -> None:
     from tests.hbrt.trace.processor import TraceProcessor  # imports pandas: half a second of collecting
 

@@ -537,7 +537,6 @@ def test_it_starts_a_private_board_and_leaves_nothing(shell: Shell) -> None:
             "x",
             "Error: Invalid HBRT_CACHE 'x': must be coherent, strict or evicting:SEED, as in evicting:7.\n",
         ),
-        ("HBRT_BOARD", "a b", "Error: 'a b' is not a board name: use up to 64 letters, digits, '.', '_' and '-'.\n"),
         (
             "HBRT_CORES",
             "99",

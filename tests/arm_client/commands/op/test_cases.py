@@ -69,14 +69,6 @@ def test_a_text_that_is_no_shape_is_a_sentence(text: str, sentence: str) -> None
         cases.to_shape(text)
 
 
-def test_the_place_of_a_difference_is_said_in_each_dimension() -> None:
-    expected = np.zeros((3, 4), np.uint8)
-    got = expected.copy()
-    got[1, 2] = 5
-    difference, _ = cases.first_difference(got, expected, 0)
-    assert difference == cases.Difference(6, 5, 0, 5, (1, 2))
-
-
 def in_a_block_for(reference: NDArray[Any], written: NDArray[Any]) -> NDArray[Any]:
     """What an op leaves in a block of zeros, read as the reference's type."""
     block = np.zeros(reference.nbytes, np.uint8)

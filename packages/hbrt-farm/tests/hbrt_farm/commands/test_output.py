@@ -22,6 +22,7 @@ from hbrt_farm.commands.report import Summary, save_worst
 from hbrt_farm.commands.work import Against, compared
 from hbrt_farm.result import Outcome
 from tests.each import each
+from tests.limits import PATIENCE_S
 
 PLAN = {"what": "0x1000", "items": 300}
 
@@ -39,6 +40,7 @@ def indices(output: Output) -> list[int]:
 
 def test_what_was_done_stays_and_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FLUSH_SECONDS", 0.0)  # a file a result, and so they are joined now and then
+    monkeypatch.setattr(os, "fsync", lambda _fd: None)  # each of them may wait long for the disk
     with Output(tmp_path / "out", PLAN) as output:
         for index in range(200):
             output.add(result(index))
@@ -65,14 +67,16 @@ def test_what_was_done_stays_and_is_not_done_again(tmp_path: Path, monkeypatch: 
     assert summary.percentiles("cycles") == {"p50": 300, "p90": 540, "p99": 594, "p100": 598}
     assert [item for _, _, item in summary.worst] == [f"{index}.npy" for index in (299, 298, 297, 296, 295)]
     assert "Item 7 failed: 7.npy: seven" in summary.lines()
-    assert "<img" in summary.page("<farm>")
-    assert "&lt;farm&gt;" in summary.page("<farm>")
+    page = summary.page("<farm>")
+    assert "<img" in page
+    assert "&lt;farm&gt;" in page
 
 
 def test_a_disk_that_is_full_loses_nothing_that_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_fd: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+    monkeypatch.setattr(module, "_FLUSH_SECONDS", PATIENCE_S)  # nothing is written before it is told to
     with Output(tmp_path, PLAN) as output:
         for index in range(20):
             output.add(result(index))
