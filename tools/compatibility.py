@@ -119,15 +119,23 @@ def check_out(clone: Path, commit: str, target: Path) -> None:
 def port(folder: Path, paths: Iterable[str]) -> dict[str, str]:
     """Build files of a tree by ``hbrt port``; of no paths, each file that it builds.
 
+    A file that fails is tried again with ``--link``: its macros may be such as only CMake knows.
+
     Returns:
         By path: "builds", or the first error.
     """
-    command = [*_HBRT, "port", "--json", "--", str(folder), *(path for path in paths if (folder / path).is_file())]
+    found = _ported(folder, *(path for path in paths if (folder / path).is_file()))
+    failed = found["failed"] and _ported(folder, *found["failed"], options=("--link",))["failed"]
+    return {path: _cell(failed.get(path, "builds")) for path in found["units"]}
+
+
+def _ported(folder: Path, *paths: str, options: tuple[str, ...] = ()) -> dict[str, Any]:
+    command = [*_HBRT, "port", "--json", *options, "--", str(folder), *paths]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if not done.stdout:
-        raise RuntimeError(done.stderr)
-    found = json.loads(done.stdout)
-    return {path: _cell(found["failed"].get(path, "builds")) for path in found["units"]}
+    found: dict[str, Any] = json.loads(done.stdout or "{}")
+    if "failed" not in found:
+        raise RuntimeError(f"hbrt port {folder}: {done.stdout or done.stderr}")
+    return found
 
 
 def run_one(folder: Path, program: dict[str, Any]) -> tuple[str, str]:
@@ -345,10 +353,15 @@ def is_run(row: Result) -> bool:
 
 def merged(before: list[Result], tried: list[Result]) -> list[Result]:
     """A vendor's rows, with those of the programs that were tried in the place of those before."""
-    again = {(row.repository, row.commit[:10], row.path) for row in tried}
-    rows = [row for row in before if is_run(row) or (row.repository, row.commit, row.path) not in again]
-    places = {(row.repository, row.commit, row.path): at for at, row in reversed(list(enumerate(before)))}
-    return sorted([*rows, *tried], key=lambda row: places.get((row.repository, row.commit[:10], row.path), len(before)))
+    again = {place_of(row) for row in tried}
+    rows = [row for row in before if is_run(row) or place_of(row) not in again]
+    places = {place_of(row): at for at, row in reversed(list(enumerate(before)))}
+    return sorted([*rows, *tried], key=lambda row: places.get(place_of(row), len(before)))
+
+
+def place_of(row: Result) -> tuple[str, str, str]:
+    """What tells a row from others on the page, which shortens commits."""
+    return row.repository, row.commit[:10], row.path
 
 
 def kind_of(row: Result, repositories: list[dict[str, Any]]) -> str:

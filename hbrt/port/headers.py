@@ -171,24 +171,32 @@ def _above(file: str) -> list[str]:
 
 @cache
 def package_flags(name: str) -> tuple[str, ...]:
-    """The flags for a header that a library keeps in a folder of its own, such as opencv4; () without one."""
+    """The flags for a header that a library keeps in a folder of its own, such as opencv4; () without one.
+
+    One that is named with this folder may include others without it.
+    """
     if name == "Python.h" or name.startswith(("pybind11/", "nanobind/")):
         return (f"-I{sysconfig.get_paths()['include']}",)
     folders = {Path(str(path)[: -len(name)]) for path in _USR.glob(f"include/*/{name}")}
     folders |= {Path(str(path)[: -len(name)]) for path in _USR.glob(f"include/*-linux-gnu/*/{name}")}
+    head = name.partition("/")[0]
+    if head != name and (_USR / "include" / name).is_file() and (flags := _pkg_config(head)):
+        return flags
     if "/" not in name:  # the folder then has the library's name
         stem = Path(name).stem.casefold()
         folders = {folder for folder in folders if folder.name.casefold().startswith(stem)}
     if len(folders) != 1:
         return ()
     folder = folders.pop()
+    return _pkg_config(folder.name) or (f"-I{folder}",)
+
+
+@cache
+def _pkg_config(library: str) -> tuple[str, ...]:
+    """What pkg-config says of a library; () if it does not know it, or is not installed."""
+    command = ["pkg-config", "--cflags", library]  # wherever it is
     try:
-        done = subprocess.run(
-            ["pkg-config", "--cflags", folder.name],  # noqa: S607 - wherever it is
-            check=False,
-            capture_output=True,
-            text=True,
-        )
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
     except FileNotFoundError:
-        return (f"-I{folder}",)
-    return tuple(done.stdout.split()) if not done.returncode else (f"-I{folder}",)
+        return ()
+    return tuple(done.stdout.split())

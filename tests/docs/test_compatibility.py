@@ -133,6 +133,8 @@ def test_a_vendors_section_is_replaced_and_others_stay() -> None:
     assert rows_of(write(page, "ZZ", before, listed), "ZZ") == before
     better = replace(row, commit="0" * 40, text="no/such.h: No such file or directory")
     assert merged(before, [replace(other, path="new.c"), better]) == [ran, better, other, replace(other, path="new.c")]
+    full = merged(before, [better])  # what was tried has its whole commit
+    assert merged(full, [other]) == full
     again = write(write(page, "AA", [row], listed), "ZZ", [], listed)
     assert again.index("## AA") < again.index("## ZZ")
     assert again.count("one.c") == 1

@@ -1,6 +1,7 @@
 """hbrt port: what it finds in a tree, how the tree builds, where to begin, and its exit code."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +13,7 @@ from hbrt.native.files import NotBuiltError, library
 from hbrt.port.build import _fastrpc_headers, _has_hexagon
 from hbrt.port.build_files import above, read_build_files
 from hbrt.port.command import command
+from hbrt.port.headers import package_flags
 from hbrt.port.scan import scan
 from tests.each import each
 
@@ -138,6 +140,24 @@ def test_a_source_that_is_not_utf_8_is_compiled(tree: Path) -> None:
     answer = CliRunner().invoke(command, [str(tree), "--json"])
     assert answer.exit_code == 1, answer.output
     assert "const char" in json.loads(answer.stdout)["failed"]["src/main.cc"]
+
+
+def test_a_header_that_is_named_with_its_library_s_folder_finds_others_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("pkg-config") is None:
+        pytest.skip("pkg-config is not installed.")
+    for name, text in {
+        "include/own9/part/a.h": "",
+        "include/alone/part/a.h": "",
+        "own9.pc": "Name: own9\nDescription: one\nVersion: 9\nCflags: -I/far/own9\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr("hbrt.port.headers._USR", tmp_path)
+    monkeypatch.setenv("PKG_CONFIG_PATH", str(tmp_path))
+    assert package_flags("own9/part/a.h") == ("-I/far/own9",)
+    assert package_flags("alone/part/a.h") == ()
 
 
 def test_a_tree_that_builds_is_good(tree: Path) -> None:
