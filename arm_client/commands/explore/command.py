@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from arm_client.commands.explore.search import Run, Runner, Runs, runs_of, shrink
-from arm_client.commands.run.program import RunCommand, failing
+from arm_client.commands.run.program import RunCommand, failing, is_program, no_program
 from arm_client.commands.which_board import private_image, say_private
 from hbrt import settings
 from hbrt.board.private import private_daemon
@@ -67,6 +67,8 @@ def command(
     faster.
     """
     settings.check()
+    if not is_program(program):
+        raise no_program(program)
     if not is_farmed and was_given("address", "boards"):
         raise click.UsageError("--boards and --address are for the boards of a farm: add --farm.")
     if dsp_image := private_image(image):

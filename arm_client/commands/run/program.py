@@ -31,6 +31,14 @@ def is_program(name: str) -> bool:
     return Path(name).is_file() and (name.endswith(".py") or os.access(name, os.X_OK))
 
 
+def no_program(name: str) -> click.UsageError:
+    """The error for a name that ``is_program`` does not take."""
+    exists = Path(name).exists()
+    return click.UsageError(
+        f"Cannot execute {name}: neither an executable nor a .py file." if exists else f"No such file: {name}"
+    )
+
+
 def command_of(program: str, arguments: Sequence[str] = ()) -> list[str]:
     """The command that runs a program: a Python file by this interpreter."""
     first = [sys.executable, program] if program.endswith(".py") else [str(Path(program).absolute())]

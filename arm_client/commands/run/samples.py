@@ -17,7 +17,7 @@ import click
 
 from arm_client.commands.run.defects import GROUP as DEFECTS
 from arm_client.commands.run.forks import Forks
-from arm_client.commands.run.program import failing
+from arm_client.commands.run.program import failing, no_program
 from hbrt import settings
 from hbrt.samples_dir import samples_dir
 
@@ -84,11 +84,7 @@ def chosen(group: str, names: tuple[str, ...]) -> dict[str, Path]:
     """
     if group not in groups():
         if os.sep in group or "." in group or Path(group).exists():
-            raise click.UsageError(
-                f"Cannot execute {group}: neither an executable nor a .py file."
-                if Path(group).exists()
-                else f"No such file: {group}"
-            )
+            raise no_program(group)
         hint = _nearest_group(group) or _elsewhere(group, ())
         there = ", ".join(sorted([*groups(), DEFECTS]))
         raise click.UsageError(f"Unknown group {group!r} of samples; known are {there}.{hint}")

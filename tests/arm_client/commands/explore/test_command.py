@@ -261,3 +261,9 @@ def test_a_wrong_schedule_is_a_sentence(shell: Shell) -> None:
     answer = shell.python(RACES / "lost_update.py")
     assert answer.returncode == 1
     assert "HBRT_SCHEDULE: 'x' in 'steps:x' is not a preemption" in answer.stderr
+
+
+def test_a_file_that_cannot_be_executed_is_refused(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "program.sh").write_text("#!/bin/sh\n")
+    code, said = shell.refused("explore", tmp_path / "program.sh")
+    assert (code, "neither an executable nor a .py file" in said) == (2, True), said
