@@ -80,7 +80,7 @@ def _interface(root: Path, path: str, folder: Path, also: list[str]) -> str:
     stem = folder / Path(path).stem
     given = [f"-I{one}" for one in (str(folder), *also)]
     if not Path(f"{stem}_stub.c").is_file():
-        return _run(root, _line("arm", ["-xc", *given, f"{stem}.h"], f"{stem}.h"))
+        return _run(root, _line("arm", ["-xc", *given], f"{stem}.h"))
     kinds = [("arm", "stub"), ("image", "skel"), *([("hexagon", "skel")] if _has_hexagon() else [])]
     return next(filter(None, (_run(root, _line(side, given, f"{stem}_{kind}.c")) for side, kind in kinds)), "")
 

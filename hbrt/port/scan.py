@@ -102,7 +102,8 @@ def scan(root: Path, parts: tuple[str, ...] = ()) -> Found:
         return [one for each in given(folder_of(unit)) for one in each.folders]
 
     headers = Headers(files, read, listed, vendors, is_of_system, _shadowed())
-    sources = [path for path in files if _is_source(path, read) and _is_part(path, parts)]
+    named = {path for path in parts if path.endswith(".idl")}  # an IDL file that has only types is one, too
+    sources = [path for path in files if path in named or (_is_source(path, read) and _is_part(path, parts))]
     _check_parts(parts, sources, root)
     units = [Unit(path, headers.of(path), given(folder_of(path))) for path in sources]
     ours = frozenset(vendors - _headers_of([include_dir(name) for name in ("neon", "android")]))

@@ -358,6 +358,13 @@ def test_a_cmakelists_has_what_the_files_it_includes_give() -> None:
     assert "utils/more.cmake" not in read
 
 
+def test_an_idl_file_of_types_alone_is_a_unit_if_it_is_named(tree: Path) -> None:
+    (tree / "types.idl").write_text("typedef sequence<octet> bytes;\n")
+    document = json.loads(CliRunner().invoke(command, [str(tree), "types.idl", "--json"]).stdout)
+    assert (document["units"], document["failed"]) == (["types.idl"], {})
+    assert [unit.path for unit in scan(tree, (".",)).units] == ["src/main.cc"]
+
+
 def test_a_path_that_begins_like_an_option_is_a_file(tree: Path) -> None:
     (tree / "-O7.cc").write_text('#include "hb_dnn.h"\nint any;\n')
     answer = CliRunner().invoke(command, ["--json", "--", str(tree), "-O7.cc"])
