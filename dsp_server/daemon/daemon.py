@@ -25,6 +25,7 @@ from hbrt.board.paths import BoardPaths
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import LayoutError
 from hbrt.errors import BoardError, WrongUseError
+from hbrt.mailbox.native import NativeMissingError, native
 from hbrt.profiles.profile import active
 from hbrt.settings import BadSettingError
 from hbrt.status import Status
@@ -47,10 +48,14 @@ def serve(
         console_fd: Receives what ops print and what the board finds; -1 to write only to the log.
 
     Raises:
-        BoardError: the board's directory, its state or the descriptor limit prevents the start.
+        BoardError: the board's directory, its state, the descriptor limit or the C mailbox prevents the start.
         ImageError: the image does not load.
         LayoutError: the number of cores or the size of the DDR is out of range. BadSettingError: a setting is.
     """
+    try:
+        native()  # cores and programs need it: without it, each core would crash until the daemon gives it up
+    except NativeMissingError as error:
+        raise BoardError(str(error)) from None
     raise_descriptor_limit()
     check_machine()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a starter that ignores it would have its children's ends ignored

@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from arm_client.errors import HbrtError
+from dsp_server.daemon import daemon
 from hbrt.board.files import daemon_pid
+from hbrt.board.launch import DaemonConfig
 from hbrt.board.paths import BoardPaths
-from hbrt.errors import DidNotStartError
+from hbrt.errors import BoardError, DidNotStartError
+from hbrt.mailbox.native import NativeMissingError
 from hbrt.status import Status
 
 if TYPE_CHECKING:
@@ -37,6 +40,16 @@ def test_files_are_the_owners_alone_and_go_with_the_daemon(start: Start) -> None
     running.await_end(running.pid)
     assert [path.name for path in running.paths.path.iterdir()] == ["log"]
     assert daemon_pid(running.paths) is None
+
+
+def test_without_the_c_mailbox_a_board_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def missing() -> None:
+        raise NativeMissingError("The C mailbox cannot be used: it is older than its sources.")
+
+    monkeypatch.setattr(daemon, "native", missing)
+    with pytest.raises(BoardError, match="older than its sources"):
+        daemon.serve(DaemonConfig(directory=str(tmp_path / "board")), print)
+    assert not (tmp_path / "board").exists()
 
 
 @pytest.mark.usefixtures("hangups_count")
