@@ -358,11 +358,12 @@ def connect(
             (disable with HBRT_AUTOSTART=0).
         check: The checks for this program: words of HBRT_CHECK, such as "memory,dma"; None for HBRT_CHECK.
         inline: Whether this process is the core of a private board (HBRT_INLINE=1): each op runs in the thread that
-            submits it, where ``breakpoint()`` and a debugger work. There is no watchdog and no second core.
+            submits it, where ``breakpoint()`` and a debugger work. There is no watchdog, and the
+            process runs the tasks of all cores.
         route: Commands that another board runs, as in HBRT_ROUTE: "0x1000-0x10ff=tcp://10.0.0.7:5557"; None for
             HBRT_ROUTE.
         compare: Whether to run each task of a route on both boards and report the first difference as a finding; None
-            for HBRT_ROUTE.
+            for whether the routes have the word ``compare``.
 
     Raises:
         BoardError: the board is not running, or the private one does not start, or the board of a route cannot be

@@ -42,8 +42,8 @@ TABLE: tuple[Setting, ...] = (
         "text",
         "",
         "commands that another board runs: COMMAND=ADDRESS or FIRST-LAST=ADDRESS separated by commas; the address is "
-        "tcp://HOST:PORT or farm://HOST:PORT[/POOL]; compare, as one more, runs each task on both boards and reports "
-        "the first difference",
+        "tcp://HOST:PORT or farm://HOST:PORT[/POOL]; the word compare, as one more entry, runs each task on both "
+        "boards and reports the first difference",
     ),
     Setting(
         "HBRT_LEASE_WAIT_S", "int", "3600", "seconds that a program waits for a board of a farm; 0 waits forever", 0

@@ -12,7 +12,10 @@ from hbrt.settings import BadSettingError
 from hbrt.types import HB_DSP_RPC_CMD_BUTT
 
 _ENTRY = re.compile(r"(?P<first>0[xX][0-9a-fA-F]+|\d+)(?:-(?P<last>0[xX][0-9a-fA-F]+|\d+))?=(?P<board>.+)")
-_HOW = "write COMMAND=ADDRESS or FIRST-LAST=ADDRESS separated by commas, as in 0x1000-0x10ff=tcp://10.0.0.7:5557"
+_HOW = (
+    "write COMMAND=ADDRESS or FIRST-LAST=ADDRESS separated by commas, as in 0x1000-0x10ff=tcp://10.0.0.7:5557, and the "
+    "word compare to run these tasks on both boards"
+)
 
 
 class Route(NamedTuple):
@@ -43,10 +46,13 @@ def parse_routing(text: str) -> Routing:
     """Parse a value of HBRT_ROUTE: routes, as for ``routes_of``, and perhaps the word ``compare``.
 
     Raises:
-        BadSettingError: as for ``routes_of``.
+        BadSettingError: as for ``routes_of``, or there is nothing to compare.
     """
     entries = [entry.strip() for entry in text.split(",")]
-    return Routing(routes_of(",".join(entry for entry in entries if entry != COMPARE)), COMPARE in entries)
+    routes = routes_of(",".join(entry for entry in entries if entry != COMPARE))
+    if COMPARE in entries and not routes:
+        raise BadSettingError(f"HBRT_ROUTE has {COMPARE!r} and no route; {_HOW}.")
+    return Routing(routes, COMPARE in entries)
 
 
 def routes_of(text: str) -> Routes:

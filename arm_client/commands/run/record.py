@@ -13,7 +13,7 @@ import click
 from arm_client.session.exit_report import end_record
 from arm_client.session.process import process
 from hbrt import settings
-from hbrt.board.routes import COMPARE, routes_of
+from hbrt.board.routes import COMPARE, parse_routing
 from hbrt.board.run_record import FirstProcess
 from hbrt.cli.exits import Exit
 from hbrt.cli.tables import show_text
@@ -81,7 +81,7 @@ def route_by(_ctx: click.Context, param: click.Parameter, routes: tuple[str, ...
     if not routes:
         return
     try:
-        routes_of(",".join(routes))
+        parse_routing(",".join(routes))
     except settings.BadSettingError as error:
         raise click.BadParameter(str(error), param=param) from None
     os.environ["HBRT_ROUTE"] = ",".join(routes)

@@ -84,7 +84,7 @@ def environment() -> Iterator[Check]:
     """Check the settings that are set; a misspelled name would otherwise go unnoticed."""
     known = [setting.name for setting in settings.TABLE]
     for name in sorted(name for name in os.environ if name.startswith("HBRT_") and name not in known):
-        near = difflib.get_close_matches(name, known, 1, cutoff=0.8)
+        near = difflib.get_close_matches(name, known, 1, cutoff=0.7)
         advice = f"Did you mean {near[0]}?" if near else "docs/settings.md lists the settings."
         yield Check(f"setting {name}", Level.WARN, "unknown setting", advice)
     given = ", ".join(f"{name}={os.environ[name]}" for name in known if os.environ.get(name))

@@ -59,6 +59,7 @@ def test_few_descriptors_are_told_and_too_few_fail(shell: Shell, limit: int, lev
 
 def test_settings_are_shown_and_a_misspelled_one_is_told(shell: Shell) -> None:
     shell.environment |= {"HBRT_CORES": "1", "HBRT_CAHCE": "strict", "HBRT_SOMETHING_ELSE": "1"}
+    shell.environment["HBRT_ROUTE_COMPARE"] = "1"  # a word of HBRT_ROUTE
     found = checks(shell)
     assert found["settings"]["level"] == "ok"
     assert f"HBRT_HOME={shell.home}, " in found["settings"]["found"]
@@ -66,6 +67,7 @@ def test_settings_are_shown_and_a_misspelled_one_is_told(shell: Shell) -> None:
     misspelled, unknown = found["setting HBRT_CAHCE"], found["setting HBRT_SOMETHING_ELSE"]
     assert (misspelled["level"], misspelled["advice"]) == ("warn", "Did you mean HBRT_CACHE?")
     assert (unknown["level"], unknown["advice"]) == ("warn", "docs/settings.md lists the settings.")
+    assert found["setting HBRT_ROUTE_COMPARE"]["advice"] == "Did you mean HBRT_ROUTE?"
     shell.environment["HBRT_CORES"] = "many"
     assert shell.hbrt("doctor").returncode == 3
     shell.environment["HBRT_CORES"] = "1"
