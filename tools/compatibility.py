@@ -8,8 +8,9 @@ the first model runs of each are recorded (witness/sitecustomize.py) and compare
 MIRROR holds clones as OWNER/NAME or OWNER+NAME/repo. The page lists the C, C++ and IDL files of each repository and
 commit, compatibility.toml next to this file the Python programs. --list tries the repositories of another such file: of
 one that is not on the page, each file that ``hbrt port`` builds. Nothing of a repository is kept, and rows of programs
-that are not tried stay as they are. Other headers and libraries are found by CPATH, LD_LIBRARY_PATH and PYTHONPATH,
-which the caller sets.
+that are not tried stay as they are. Python programs, and CMake files that ``hbrt port --link`` reads, run code of the
+repositories: use a machine or container that holds nothing else. Other headers and libraries are found by CPATH,
+LD_LIBRARY_PATH and PYTHONPATH, which the caller sets.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from hbrt.cli.options import (
     timeout_option,
     to_bytes,
     together,
+    watchdog_option,
 )
 from hbrt.cli.report import Report, is_json, reports
 from hbrt.ddr.layout import MAX_CORES
@@ -55,14 +56,7 @@ daemon_options = together(
         is_flag=True,
         help="Restart the cores when the image, or a module next to it, changes; a broken image is ignored.",
     ),
-    click.option(
-        "--watchdog",
-        "watchdog_ms",
-        metavar="MS",
-        type=click.IntRange(min=0),
-        default=lambda: settings.integer("HBRT_WATCHDOG_MS"),
-        help="Time limit of an op without a latency budget, 0 for none. Default: HBRT_WATCHDOG_MS, else 60000.",
-    ),
+    watchdog_option,
     click.option(
         "--recovery",
         type=click.Choice(["enabled", "disabled"]),
@@ -130,7 +124,6 @@ def _config(
     cores: int | None,
     ddr: int,
     timeout: float,
-    watchdog_ms: int,
     recovery: str,
     is_reloading: bool,
 ) -> DaemonConfig:
@@ -141,7 +134,6 @@ def _config(
         ddr_bytes=ddr,
         is_reloading=is_reloading,
         load_seconds=timeout,
-        watchdog_ms=watchdog_ms,
         is_recovering=recovery == "enabled",
     )
 
@@ -170,7 +162,7 @@ def _report(config: DaemonConfig, launched: Launched) -> Report:
 def _start_core(board: BoardPaths, core: int, timeout: float) -> Report:
     from hbrt.control.ask import ask
 
-    if option := option_given("image", "cores", "ddr", "is_reloading", "foreground", "watchdog_ms", "recovery"):
+    if option := option_given("image", "cores", "ddr", "is_reloading", "foreground", "watchdog", "recovery"):
         raise click.UsageError(f"--core starts one core of a running board; {option} is only for a new board.")
     ask(board, "start_core", timeout, core=core)
     data = {"board": board.name, "core": core, "state": "running"}

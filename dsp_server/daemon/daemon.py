@@ -33,7 +33,7 @@ from hbrt.status import Status
 REACH_SECONDS = 1.0  # between checks whether the board's files are still there
 
 # Read by the cores' processes.
-CORE_SETTINGS = ("HBRT_AGING_MS", "HBRT_CHECK", "HBRT_DMA_ORDER", "HBRT_FILL", "HBRT_SPIN_US")
+CORE_SETTINGS = ("HBRT_AGING_MS", "HBRT_CHECK", "HBRT_DMA_ORDER", "HBRT_FILL", "HBRT_SPIN_US", "HBRT_WATCHDOG_MS")
 
 
 def serve(

@@ -92,7 +92,7 @@ class Supervisor:
         # Made now, like the others: a disk that fills up before the first model must not keep a core from starting.
         count = accelerator_count(config.cores)
         accelerators = [snapshots.take(ACCELERATOR)] * count if count else []
-        watchdog_ms = settings.integer("HBRT_WATCHDOG_MS") if config.watchdog_ms is None else config.watchdog_ms
+        watchdog_ms = settings.integer("HBRT_WATCHDOG_MS")
         self.lifecycle = Lifecycle(
             ddr,
             image,

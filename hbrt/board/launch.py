@@ -49,7 +49,6 @@ class DaemonConfig(NamedTuple):
     is_reloading: bool = False
     is_private: bool = False  # ends with the process that started it, removing its directory
     load_seconds: float = LOAD_SECONDS  # time limit for loading the image
-    watchdog_ms: int | None = None  # time limit of ops without a budget; 0 for none, None for HBRT_WATCHDOG_MS
     is_recovering: bool = True  # whether a crashed core restarts automatically
     profile: str = ""  # the daemon's HBRT_PROFILE; empty for this process's
 

@@ -251,6 +251,18 @@ def aging_option(function: F) -> F:
     )(function)
 
 
+def watchdog_option(function: F) -> F:
+    """Add ``--watchdog``, which sets HBRT_WATCHDOG_MS for the boards that the verb starts."""
+    return click.option(
+        "--watchdog",
+        metavar="MS",
+        callback=_for_what_it_starts("HBRT_WATCHDOG_MS"),
+        expose_value=False,
+        help="Time limit of an op without a latency budget, 0 for none; loading or running a model may take ten times "
+        "that. Default: HBRT_WATCHDOG_MS, else 60000.",
+    )(function)
+
+
 def profile_option(function: F) -> F:
     """Add ``--profile``, which sets HBRT_PROFILE for what the verb starts."""
 

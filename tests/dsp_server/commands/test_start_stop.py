@@ -165,6 +165,13 @@ def test_a_board_of_a_chip_without_a_dsp_has_memory_and_refuses_tasks_with_a_sen
         shell.good("stop")
 
 
+def test_the_time_limit_of_ops_is_an_option(shell: Shell) -> None:
+    image = Path(__file__).parents[1] / "watchdog_image.py"
+    shell.good("start", "--image", image, "--cores", 1, "--watchdog", 150)
+    hang = shell.python("-c", f"import arm_client; arm_client.connect().call(0x1004, timeout={PATIENCE_S})")
+    assert "hang (command 0x1004) exceeded its time limit of 150 ms" in hang.stderr
+
+
 NO_DSP = """
 import sys
 import arm_client as hb
@@ -193,6 +200,8 @@ print(*answers)
             ["--core", "0", "--cores", "2"],
             "--core starts one core of a running board; --cores is only for a new board.",
         ),
+        (["--watchdog", "-1"], "Invalid value for '--watchdog': -1: must be 0 or more."),
+        (["--core", "0", "--watchdog", "1"], "only for a new board."),
         (["--core", "0", "--reload"], "--core starts one core of a running board; --reload is only for a new board."),
     ],
 )

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     Start = Callable[..., Running]
 
 IMAGE = Path(__file__).parent.parent / "forking_image.py"
-LIMIT_MS = 20_000  # of an op whose child does not end
 RETURN, RETURN_FROM_C, RAISE, RAISE_FROM_C, LEAVE, TERMINATE = range(0x1000, 0x1006)
 NO_CORE = "hbrt ended it: a forked process cannot carry on as the core."
 
@@ -28,8 +27,13 @@ def _call(board: Board, cmd: int) -> tuple[int, int, int]:
     return core, child, code
 
 
+@pytest.fixture(autouse=True)
+def _limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HBRT_WATCHDOG_MS", "20000")  # of an op whose child does not end
+
+
 def test_a_child_that_comes_back_out_of_an_op_is_ended_and_the_core_goes_on(start: Start) -> None:
-    running = start(IMAGE, cores=1, watchdog_ms=LIMIT_MS)
+    running = start(IMAGE, cores=1)
     board = running.attach()
     core = running.core(0)["pid"]
     came = {
@@ -51,7 +55,7 @@ def test_a_child_that_comes_back_out_of_an_op_is_ended_and_the_core_goes_on(star
 
 
 def test_a_child_has_none_of_the_cores_signal_handlers(start: Start) -> None:
-    running = start(IMAGE, cores=1, watchdog_ms=LIMIT_MS)
+    running = start(IMAGE, cores=1)
     assert _call(running.attach(), TERMINATE)[2] == -signal.SIGTERM
 
 
@@ -60,7 +64,7 @@ def test_a_child_has_none_of_the_cores_signal_handlers(start: Start) -> None:
 )
 def test_a_child_of_an_image_is_no_core(start: Start, monkeypatch: pytest.MonkeyPatch, way: str, came: str) -> None:
     monkeypatch.setenv("FORKING_IMAGE", way)
-    running = start(IMAGE, cores=1, watchdog_ms=LIMIT_MS)
+    running = start(IMAGE, cores=1)
     assert _call(running.attach(), RETURN)[0] == running.core(0)["pid"]
     running.until(
         lambda: came in running.log() and "The image's main() forked process" in running.log(), "the child's end"

@@ -76,8 +76,14 @@ def rounds(board: Board) -> float:
     return statistics.median(call() for _ in range(9))
 
 
+@pytest.fixture
+def no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HBRT_WATCHDOG_MS", "0")
+
+
+@pytest.mark.usefixtures("no_limit")
 def test_nobody_rings_a_core_that_is_stopped_until_it_beats_again(start: Start) -> None:
-    running = start(watchdog_ms=0)
+    running = start()
     board = running.attach()
     with stopped(running.core(0)["pid"]):
         running.until(lambda: activity(board, 0) == ACTIVITY_STALLED, "the mark of a stalled core")
@@ -111,10 +117,11 @@ def test_a_core_that_stays_stopped_is_started_again(start: Start) -> None:
     assert f"stalled-core: {found['text']}" in running.log()
 
 
+@pytest.mark.usefixtures("no_limit")
 @pytest.mark.parametrize("says", [ACTIVITY_RUNNING, ACTIVITY_LOOKING])
 def test_a_core_is_seen_whatever_it_said_when_it_was_stopped(start: Start, says: int) -> None:
     """It says RUNNING also before it first looks, and when it has just answered: its slots tell that it runs no op."""
-    running = start(watchdog_ms=0)
+    running = start()
     board = running.attach()
     ddr, victim = board.session.link.ddr, running.core(0)["pid"]
     with stopped(victim):
@@ -124,8 +131,9 @@ def test_a_core_is_seen_whatever_it_said_when_it_was_stopped(start: Start, says:
     assert running.which(board, core=1).pid == victim
 
 
+@pytest.mark.usefixtures("no_limit")
 def test_a_core_that_is_stopped_in_an_op_is_not_taken_for_an_idle_one(start: Start) -> None:
-    running = start(watchdog_ms=0, limits=SHORT)
+    running = start(limits=SHORT)
     board = running.attach()
     held = running.hold(board)
     with stopped(running.core(0)["pid"]):
@@ -161,8 +169,9 @@ def test_a_core_that_is_stopped_in_a_model_is_started_again(start: Start, tmp_pa
     assert "stopped for " in running.core(on["core"])["last_crash"]
 
 
+@pytest.mark.usefixtures("no_limit")
 def test_a_board_without_a_time_limit_leaves_a_stopped_core_alone(start: Start) -> None:
-    running = start(watchdog_ms=0, limits=SHORT)
+    running = start(limits=SHORT)
     board = running.attach()
     victim = running.core(0)["pid"]
     with stopped(victim):
