@@ -223,7 +223,7 @@ def rknn_set_core_mask(context: Any, core_mask: int) -> None:
 
 @returns_code
 def rknn_set_batch_core_num(context: Any, core_num: int) -> None:
-    """Choose how many cores run the images of a batch.
+    """Choose how many cores run the images of a batch; without a batch, this has no effect, and a warning says so.
 
     Returns:
         0; RKNN_ERR_TARGET_PLATFORM_UNMATCH on a chip with one core; RKNN_ERR_PARAM_INVALID: it has fewer cores.
@@ -233,6 +233,11 @@ def rknn_set_batch_core_num(context: Any, core_num: int) -> None:
     if not 1 <= number <= here.cores:
         raise invalid_parameter(f"core_num is {number}; {here.chip} has 1 to {here.cores} cores.")
     found.workers = number
+    if found.model.metadata.rknn_batch_size == 1:
+        _log.warning(
+            "rknn_set_batch_core_num",
+            f"core_num {number} has no effect: the model has no batch. Convert it with rknn_batch_size above 1.",
+        )
 
 
 # -- the program's ops

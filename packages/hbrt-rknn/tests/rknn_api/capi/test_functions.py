@@ -187,6 +187,14 @@ class TestGeneral:
         assert rk.rknn_set_input_shapes(context, 1, [attr]) == rk.RKNN_ERR_PARAM_INVALID
         assert rk.rknn_dup_context(context, rk.rknn_context()) == rk.RKNN_ERR_PARAM_INVALID
 
+    def test_cores_for_a_batch_that_a_model_has_not(
+        self, contexts: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        for kind, warning in (("batch", ""), ("int8", "W rknn_set_batch_core_num: core_num 2 has no effect: ")):
+            assert rk.rknn_set_batch_core_num(contexts(kind), 2) == 0
+            told = capsys.readouterr().err
+            assert warning in told if warning else "no effect" not in told
+
     def test_a_batch_on_several_cores(self, contexts: Callable[..., Any]) -> None:
         context, x = contexts("batch"), picture(3, 6, 10, 3)
         assert attr_of(context, "INPUT").shape == (3, 6, 10, 3)
