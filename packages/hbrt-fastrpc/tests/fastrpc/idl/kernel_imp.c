@@ -362,6 +362,13 @@ int kernel_check(remote_handle64 h, int32_t *line) {
   request.type = HAP_power_set_apptype;
   request.apptype = HAP_POWER_COMPUTE_CLIENT_CLASS;
   MUST(HAP_power_set(NULL, &request) == 0 && HAP_power_get(NULL, &response) == 0 && response.client_class == HAP_POWER_COMPUTE_CLIENT_CLASS);
+  memset(&request, 0, sizeof request);
+  request.type = HAP_power_set_HMX_v2;
+  request.hmx_v2.set_clock = TRUE;
+  request.hmx_v2.target_corner = request.hmx_v2.min_corner = request.hmx_v2.max_corner = HAP_DCVS_EXP_VCORNER_MAX;
+  request.hmx_v2.perf_mode = HAP_CLK_PERF_HIGH;
+  response.type = HAP_power_get_hmx_core_clk_Freq;
+  MUST(HAP_power_set(NULL, &request) == 0 && HAP_power_get(NULL, &response) == 0 && response.clkFreqHz == clock_now());
   request.type = (HAP_Power_request_type)99;
   MUST(HAP_power_set(NULL, &request) == HAP_POWER_ERR_INVALID_PARAM);
   HAP_power_set_dcvs_v3_init(&request);

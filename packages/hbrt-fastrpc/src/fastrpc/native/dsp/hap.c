@@ -185,7 +185,7 @@ static int vote_corners(void *context, const HAP_dcvs_params_t *asked) {
 }
 
 EXPORT int HAP_power_set(void *context, HAP_power_request_t *request) {
-  if (!request || request->type < HAP_power_set_mips_bw || request->type > HAP_power_set_HMX) return HAP_POWER_ERR_INVALID_PARAM;
+  if (!request || request->type < HAP_power_set_mips_bw || request->type > HAP_power_set_HMX_v2) return HAP_POWER_ERR_INVALID_PARAM;
   if (request->type == HAP_power_set_apptype) client_class = request->apptype;
   if (request->type == HAP_power_set_DCVS) is_scaling = request->dcvs.dcvs_enable;
   if (request->type == HAP_power_set_DCVS_v2) is_scaling = request->dcvs_v2.dcvs_enable;
@@ -204,6 +204,7 @@ EXPORT int HAP_power_get(void *context, HAP_power_response_t *response) {
     case HAP_power_get_max_bus_bw: response->max_bus_bw = UINT64_C(13600000000); return 0;
     case HAP_power_get_client_class: response->client_class = client_class; return 0;
     case HAP_power_get_clk_Freq:
+    case HAP_power_get_hmx_core_clk_Freq:
       pthread_mutex_lock(&clock_lock);
       response->clkFreqHz = current_mhz() * 1000000u;
       pthread_mutex_unlock(&clock_lock);

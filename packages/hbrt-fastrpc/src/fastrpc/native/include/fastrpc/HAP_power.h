@@ -62,6 +62,15 @@ typedef struct {
 } HAP_power_hvx_payload;
 typedef HAP_power_hvx_payload HAP_power_hmx_payload;
 
+/* The matrix unit's own corners and clock. Values are assumed: only names are public. Accepted, without effect. */
+#define HAP_POWER_SET_HMX_V2_DEFINED 1
+enum { HAP_CLK_PERF_HIGH };
+enum { HAP_DCVS_EXP_VCORNER_DISABLE, HAP_DCVS_EXP_VCORNER_TUR = 0x200, HAP_DCVS_EXP_VCORNER_MAX = 0xffff };
+typedef struct {
+  boolean set_power, power_up, set_clock, pick_default;
+  uint32 target_corner, min_corner, max_corner, perf_mode, freq_mhz, floor_freq_mhz;
+} HAP_power_hmx_v2_payload;
+
 typedef enum {
   HAP_POWER_UNKNOWN_CLIENT_CLASS = 0x00,
   HAP_POWER_AUDIO_CLIENT_CLASS = 0x01,
@@ -159,6 +168,7 @@ typedef enum {
   HAP_power_set_streamer = 11,
   HAP_power_set_DCVS_v3 = 12,
   HAP_power_set_HMX = 13,
+  HAP_power_set_HMX_v2 = 14,
 } HAP_Power_request_type;
 
 typedef struct {
@@ -175,6 +185,7 @@ typedef struct {
     HAP_power_linelock_nothrottle_payload linelock_nothrottle;
     HAP_power_dcvs_v3_payload dcvs_v3;
     HAP_power_hmx_payload hmx;
+    HAP_power_hmx_v2_payload hmx_v2;
   };
 } HAP_power_request_t;
 
@@ -185,6 +196,7 @@ typedef enum {
   HAP_power_get_clk_Freq = 4,
   HAP_power_get_aggregateAVSMpps = 5,
   HAP_power_get_dcvsEnabled = 6,
+  HAP_power_get_hmx_core_clk_Freq = 7, /* clkFreqHz; assumed to be the core's clock */
 } HAP_Power_response_type;
 
 typedef struct {
