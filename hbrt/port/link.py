@@ -156,7 +156,7 @@ def _project(root: Path, folder: str, made: Path, units: set[str], toolchain: Pa
 
 def _why(root: Path, line: list[str], has_failed: int) -> str:
     """Why a target does not link: after all have been built, only what has failed is built again."""
-    code, messages = call(root, line, TIMEOUT_S) if has_failed else (0, "")
+    code, messages = call(root, line) if has_failed else (0, "")
     return _reason(messages) if code else ""
 
 
