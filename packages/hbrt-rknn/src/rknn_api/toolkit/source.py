@@ -44,7 +44,7 @@ def load(
     Args:
         path: The file.
         inputs: Names of the values to use as inputs; the model's own if None.
-        input_size_list: A shape for each of them.
+        input_size_list: A shape for each of them, with the batch.
         input_initial_val: For each of them a constant array, or None.
         outputs: Names of the values to use as outputs; the model's own if None.
         ops: The program's ops.
@@ -136,6 +136,11 @@ def _fix_shape(value: ValueInfoProto, given: Sequence[Any]) -> None:
     except TypeError:
         raise invalid_parameter(f"input_size_list has {given!r}; it must have the sizes of {value.name!r}.") from None
     known = shape_of(value)
+    if value.type.tensor_type.HasField("shape") and len(known) == len(shape) + 1:  # RKNN-Toolkit 1 adds the batch
+        raise invalid_parameter(
+            f"input_size_list has {shape} for {value.name!r}, but the model {list(known)}: write the batch, too, as in "
+            f"{[max(known[0], 1), *shape]}."
+        )
     is_other = len(known) == len(shape) and any(size not in {-1, new} for size, new in zip(known, shape, strict=True))
     if is_other and value.type.tensor_type.HasField("shape"):
         raise invalid_parameter(

@@ -578,6 +578,7 @@ def test_calls_out_of_order_or_with_what_does_not_fit_say_so(rknn: Any, tmp_path
     refused(rknn.load_onnx(nets.DIGITS, outputs=["none"]), "no such value")
     refused(rknn.load_onnx(None), "model is NoneType; give the path")
     refused(rknn.load_onnx(nets.DIGITS, ["image"], [[1, 2, 8, 8]]), "but the model [1, 1, 8, 8]")
+    refused(rknn.load_onnx(nets.DIGITS, ["image"], [[1, 8, 8]]), "write the batch, too, as in [1, 1, 8, 8].")
     refused(rknn.load_onnx(nets.DIGITS, ["image"], ["1188"]), "it must have the sizes of 'image'")
     refused(rknn.load_onnx(nets.DIGITS, input_initial_val=["no"]), "which needs float32")
     refused(rknn.load_onnx(nets.DIGITS, input_initial_val=[np.ones(3)]), "has the shape [3] for 'image'")
