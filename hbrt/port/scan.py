@@ -23,8 +23,10 @@ WITHOUT_EFFECT = frozenset({
     "hbDSPAddrUnmap",
 })  # fmt: skip
 _NAME = re.compile(
-    r"\b(?:hb(?:Sys|DNN|DSP|UCP|VP)[A-Z]\w*|HB_(?:SYS|DNN|DSP|UCP|BPU)_\w+|rknn_\w+|RKNN_\w+|rkllm_\w+)\b"
+    r"\b(?:hb(?:Sys|DNN|DSP|UCP|VP)[A-Z]\w*|HB_(?:SYS|DNN|DSP|UCP|BPU)_\w+|rknn_\w+|RKNN_\w+|rkllm_\w+"
+    r"|(?:import|wrap|release)buffer_\w+|c_Rk\w+|RK_FORMAT_\w+)\b"
 )
+_CALL = re.compile(r"\b(im[a-z]\w*)\s*\(")  # of im2d.h, where its headers declare it; OpenCV has imread, too
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _DEFINED = re.compile(
     r"#\s*define\s+(\w+)|\b(?:struct|class|enum|union|namespace)\s+(\w+)|\}\s*(\w+)\s*;"
@@ -171,16 +173,17 @@ def _sides() -> list[Path]:
 
 
 def _names(found: Found, texts: list[str]) -> None:
-    known = {
-        name
-        for path in {path for folder in _sides() for path in folder.rglob("*.h")}
-        for name in re.findall(r"\w+", path.read_text(encoding="utf-8"))
-    }
+    headers = [
+        path.read_text(encoding="utf-8") for path in {path for folder in _sides() for path in folder.rglob("*.h")}
+    ]
+    known = {name for text in headers for name in re.findall(r"\w+", text)}
+    calls = {name for text in headers for name in _CALL.findall(_COMMENT.sub(" ", text))}
     plain = [_COMMENT.sub(" ", text) for text in texts]
     defined = {name for text in plain for groups in _DEFINED.findall(text) for name in groups if name}
     defined |= {name for text in plain for name in _FUNCTION.findall(text)}
     defined |= {name for text in plain for body in _ENUM.findall(text) for name in re.findall(r"(?:^|,)\s*(\w+)", body)}
-    used = {name for text in plain for name in _NAME.findall(text)} - defined
+    called = {name for text in plain for name in _CALL.findall(text)} & calls
+    used = (called | {name for text in plain for name in _NAME.findall(text)}) - defined
     found.works = sorted(used & known)
     found.without_effect = sorted(used & WITHOUT_EFFECT)
     found.missing = sorted(used - known)

@@ -285,6 +285,19 @@ def test_a_unit_that_includes_the_trees_copy_of_a_vendors_header_is_a_user(tree:
     assert "im2d.h" in found.vendor_headers
 
 
+def test_names_of_the_2d_engine_count(tree: Path) -> None:
+    (tree / "src" / "turn.cc").write_text(
+        '#include "RgaApi.h"\n#include "im2d.hpp"\nint imown(int one) { return one; }\nint turn(void) {\n'
+        "  auto one = wrapbuffer_virtualaddr(nullptr, 2, 2, RK_FORMAT_RGB_888);\n  imread(one);  // imcrop(one)\n"
+        "  return imown(importbuffer_gone(1)) + imresize(one, one) + c_RkRgaInit();\n}\n"
+    )
+    found = scan(tree, ("src/turn.cc",))
+    assert [name for name in found.works if name != "hobot_dnn"] == [
+        "RK_FORMAT_RGB_888", "c_RkRgaInit", "imresize", "wrapbuffer_virtualaddr",
+    ]  # fmt: skip
+    assert found.missing == ["importbuffer_gone"]
+
+
 def test_a_unit_for_another_board_builds_with_the_macro_of_its_condition(tree: Path) -> None:
     build = (
         "if(SOC STREQUAL other)\n  add_definitions(-DOTHER)\nendif()\nbuildtarget(NAME two SRCS two.cc DEFS TWO FOUR)\n"
