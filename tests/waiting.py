@@ -1,4 +1,4 @@
-"""Waiting for what nobody can be told of, and for the end of a process."""
+"""Wait for a condition, and for the end of a process."""
 
 from __future__ import annotations
 

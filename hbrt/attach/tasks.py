@@ -194,8 +194,8 @@ class Tasks:
     Attributes:
         carrier: Brings them to their cores.
         watchers: Observers of the tasks.
-        slots: Leased ones, and what becomes of a slot.
-        refusals: Why a call fails.
+        slots: The mailbox slots that this process leases.
+        refusals: The reasons why calls fail.
         lost: Tasks whose slots went with their carrier, by handle, until they are released.
     """
 

@@ -1,7 +1,7 @@
 """Links the targets of a tree's CMake projects. This runs CMake, and what the tree's files have it run.
 
-CMake itself reads them, with hbrt's toolchain file; its file API then tells the targets, their sources and the flags
-of each. A project goes on where it would stop for a package that is not here: what then fails is told by target.
+CMake itself reads them, with hbrt's toolchain file; its file API then lists the targets, their sources and the flags
+of each. A project continues where it would stop for a missing package; failures are reported by target.
 """
 
 from __future__ import annotations
@@ -103,9 +103,9 @@ def link(root: Path, projects: Iterable[str], units: set[str], made: Path) -> Li
 
 
 def with_targets(found: Found, targets: Iterable[Target]) -> Found:
-    """The same units, each with what CMake gives it in a target, instead of what the build files seem to.
+    """Return the units with what CMake gives to each in a target, in place of what was read from the build files.
 
-    What they define under other conditions stays to be tried.
+    Macros that these define under other conditions are still tried.
     """
     exact = {path: given for target in targets for path, given in target.units.items()}
 
