@@ -196,7 +196,13 @@ class Context:
             )
         if not given.buf:
             raise _bad_input(f"buf of the input {name!r} is NULL.")
-        return to_graph(bytes_of(given.buf, wanted), side, form)
+        data, kept = bytes_of(given.buf, wanted), np.dtype(side.info.dtype)
+        if kept.kind in "iu" and not form.is_stored and not np.can_cast(form.dtype, kept):
+            values = np.frombuffer(data, form.dtype)
+            low, high = int(values.min(initial=0)), int(values.max(initial=0))
+            if low < np.iinfo(kept).min or high > np.iinfo(kept).max:
+                raise _bad_input(f"The input {name!r} has the values {low} to {high}; the model takes {kept}.")
+        return to_graph(data, side, form)
 
     @property
     def lags(self) -> bool:

@@ -187,6 +187,29 @@ class TestGeneral:
         assert rk.rknn_set_input_shapes(context, 1, [attr]) == rk.RKNN_ERR_PARAM_INVALID
         assert rk.rknn_dup_context(context, rk.rknn_context()) == rk.RKNN_ERR_PARAM_INVALID
 
+    @pytest.mark.parametrize("wants", [np.int32, np.int64])
+    def test_integers_of_another_width_are_converted_if_they_fit(
+        self, dsp_board: Board, tmp_path: Path, wants: Any
+    ) -> None:
+        del dsp_board
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(wants))
+        nodes = [helper.make_node("Add", ["x", "x"], ["y"]), helper.make_node("Neg", ["x"], ["z"])]
+        path = nets.saved(tmp_path, nodes, {"x": [1, 3]}, ["y", "z"], kind=kind)
+        context, data = rk.rknn_context(), exported(path, tmp_path)
+        assert rk.rknn_init(context, data, len(data), 0, None) == 0, rk.last_error()
+        for dtype, told in ((np.int32, rk.RKNN_TENSOR_INT32), (np.int64, rk.RKNN_TENSOR_INT64)):
+            x = np.array([-3, 4, 1 << 29], dtype)
+            assert rk.rknn_inputs_set(context, 1, [given(x, told, rk.RKNN_TENSOR_UNDEFINED)]) == 0, rk.last_error()
+            assert rk.rknn_run(context, None) == 0, rk.last_error()
+            np.testing.assert_array_equal(outputs(context, wants, want_float=False)[0], 2 * x)
+        x = np.array([-3, 4, 1 << 40])
+        status = rk.rknn_inputs_set(context, 1, [given(x, rk.RKNN_TENSOR_INT64, rk.RKNN_TENSOR_UNDEFINED)])
+        assert status == (0 if wants is np.int64 else rk.RKNN_ERR_INPUT_INVALID)
+        assert status == 0 or "has the values -3 to 1099511627776; the model takes int32." in rk.last_error()
+        real = given(x.astype(np.float32), rk.RKNN_TENSOR_FLOAT32, rk.RKNN_TENSOR_UNDEFINED)
+        assert rk.rknn_inputs_set(context, 1, [real]) == rk.RKNN_ERR_INPUT_INVALID
+        assert rk.rknn_destroy(context) == 0
+
     def test_cores_for_a_batch_that_a_model_has_not(
         self, contexts: Callable[..., Any], capsys: pytest.CaptureFixture[str]
     ) -> None:
