@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from onnx import ModelProto, ValueInfoProto
+from onnx import GraphProto, ModelProto, ValueInfoProto
 
 from arm_client.dnn.errors import incompatible, refusals
 from arm_client.dnn.loading.description import Description, InputDescription
@@ -93,7 +93,10 @@ def specify(proto: ModelProto, description: Description) -> Specified:
             inputs.append(_image(value, one))
         else:
             inputs.append(_numbers(boundary.model, value, one, rules.get(value.name)))
-    outputs = tuple(spec_of(value, quantization=rules.get(value.name)) for value in graph.output)
+    outputs = tuple(
+        spec_of(value, layout=_output_layout(graph, value), quantization=rules.get(value.name))
+        for value in graph.output
+    )
     return Specified(boundary.model, tuple(inputs), outputs, boundary.notes)
 
 
@@ -121,6 +124,17 @@ def _numbers(model: ModelProto, value: ValueInfoProto, one: InputDescription, ru
             turned = TO_NHWC if layout == NHWC else TO_NCHW
             rule = replace(rule, axis=turned.index(rule.axis))
     return spec_of(value, is_input=True, layout=layout, quantization=rule)
+
+
+def _output_layout(graph: GraphProto, value: ValueInfoProto) -> hbDNNTensorLayout | None:
+    """Return NHWC for an output that a Transpose from NCHW makes; None for the default."""
+    made_by = {name: node for node in graph.node for name in node.output}
+    node = made_by.get(value.name)
+    while node is not None and node.op_type in {"QuantizeLinear", "DequantizeLinear"}:
+        node = made_by.get(node.input[0])
+    if node is None or node.op_type != "Transpose":
+        return None
+    return NHWC if any(tuple(one.ints) == TO_NHWC for one in node.attribute if one.name == "perm") else None
 
 
 def _image(value: ValueInfoProto, one: InputDescription) -> TensorSpec:

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from arm_client.commands.model.command import command
 from arm_client.dnn.errors import ModelError
 from arm_client.dnn.loading.model import load
+from hbrt.dnn_types import hbDNNTensorLayout
 
 HEAD = """
 <ir_version: 8, opset_import: ["" : 21]>
@@ -44,6 +45,7 @@ def test_a_detector_has_its_board_s_shape(source: Path) -> None:
         "The output head is quantized (SCALE): the program dequantizes it.",
     ]
     assert "scale_value: 0.5" in target.with_suffix(".yaml").read_text()
+    assert load([target])[0].outputs[0].layout == hbDNNTensorLayout.HB_DNN_LAYOUT_NHWC
     assert "already exists" in new(source, "--as", target).output
 
 
