@@ -45,13 +45,18 @@ function table(id, {columns, rows, empty}) {
   const body = document.createDocumentFragment();
   const head = node("tr");
   const sort = sorts[id];
+  const focused = [...at(id).querySelectorAll("th button")].indexOf(document.activeElement);
   columns.forEach(({heading, is_number: isNumber}, number) => {
-    const mark = sort && sort.column === number ? (sort.way > 0 ? " ▲" : " ▼") : "";
-    const cell = node("th", heading + mark, isNumber ? "number" : "");
-    cell.addEventListener("click", () => {
-      sorts[id] = {column: number, way: sort && sort.column === number ? -sort.way : isNumber ? -1 : 1};
+    const isChosen = sort && sort.column === number;
+    const cell = node("th", "", isNumber ? "number" : "");
+    const button = node("button", heading + (isChosen ? (sort.way > 0 ? " ▲" : " ▼") : ""));
+    cell.scope = "col";
+    cell.ariaSort = isChosen ? (sort.way > 0 ? "ascending" : "descending") : "none";
+    button.addEventListener("click", () => {
+      sorts[id] = {column: number, way: isChosen ? -sort.way : isNumber ? -1 : 1};
       table(id, {columns, rows, empty});
     });
+    cell.append(button);
     head.append(cell);
   });
   body.append(head);
@@ -68,6 +73,7 @@ function table(id, {columns, rows, empty}) {
     body.append(line);
   }
   at(id).replaceChildren(body);
+  if (focused >= 0) head.children[focused].firstChild.focus({preventScroll: true});
 }
 
 // An op that takes FAR_BEYOND times its command's median, or MOST_SECONDS if there is none, is shown as hung.

@@ -202,6 +202,7 @@ def test_a_browser_shows_the_board_and_a_core_that_is_killed(served: Server, she
     assert 'data-board="running"' in page
     assert re.search(r'data-core="1".*?class="healthy">running, ok<', page, re.DOTALL)
     assert "holds.py" in page
+    assert re.search(r'<th[^>]* aria-sort="none"[^>]*><button>', page)
     assert re.search(r"in use by \d+ blocks", page)
     assert re.search(r'class="last">last softmax: ~?[0-9.]+ µs modeled for the board: vector \d+%', page)
     program.kill()
