@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from typing import Any, Final, ParamSpec
 
 from arm_client.cabi.arguments import bytes_of, integer
@@ -57,6 +57,12 @@ _OF_BOARD: Final = {
     int(Status.HB_SYS_REGISTER_MEM_FAILED): RknnStatus.RKNN_ERR_PARAM_INVALID,
 }
 _KNOWN_FLAGS: Final = sum(RknnFlag)
+_WITHOUT_EFFECT: Final = (
+    (RknnFlag.RKNN_FLAG_FENCE_IN_OUTSIDE, "fences are not emulated"),
+    (RknnFlag.RKNN_FLAG_FENCE_OUT_OUTSIDE, "fences are not emulated"),
+    (RknnFlag.RKNN_FLAG_EXECUTE_FALLBACK_PRIOR_DEVICE_GPU, "no GPU is emulated"),
+    (RknnFlag.RKNN_FLAG_SHARE_SRAM, "each context has SRAM of its own"),
+)
 _PRIORITY: Final = int(RknnFlag.RKNN_FLAG_PRIOR_MEDIUM | RknnFlag.RKNN_FLAG_PRIOR_LOW)
 _SHOWS_SRAM, _SHOWS_LAYERS = frozenset("3456"), frozenset("456")  # levels of RKNN_LOG_LEVEL
 
@@ -87,6 +93,11 @@ def returns_code(call: Callable[_P, None]) -> Callable[_P, int]:
         return int(RknnStatus.RKNN_SUCC)
 
     return wrapped
+
+
+@cache  # once per process
+def _warn_once(call: str, sentence: str) -> None:
+    _log.warning(call, sentence)
 
 
 def _returns_memory(call: Callable[_P, rknn_tensor_mem]) -> Callable[_P, rknn_tensor_mem | None]:
@@ -120,7 +131,7 @@ def rknn_init(context: Any, model: Any, size: int, flag: int, extend: Any = None
         0; RKNN_ERR_PARAM_INVALID, RKNN_ERR_MODEL_INVALID, RKNN_ERR_TARGET_PLATFORM_UNMATCH: the model is for another
         chip; RKNN_ERR_DEVICE_UNAVAILABLE: no running board has an NPU.
 
-    Emulator: fences, GPU, nice values and shared SRAM have no effect.
+    Emulator: fences, GPU and shared SRAM have no effect, and a warning says so once. Nice values are never changed.
     """
     target = structure_of("context", context, rknn_context)
     flags, given = number_of("flag", flag), None if extend is None else structure_of("extend", extend, rknn_init_extend)
@@ -128,6 +139,9 @@ def rknn_init(context: Any, model: Any, size: int, flag: int, extend: Any = None
         raise invalid_parameter(
             f"Invalid flag {flags:#x}: {flags & ~_KNOWN_FLAGS:#x} of it is not a flag of rknn_init."
         )
+    for flag_bit, why in _WITHOUT_EFFECT:
+        if flags & flag_bit:
+            _warn_once("rknn_init", f"{flag_bit.name} has no effect: {why}.")
     container, label = _container(model, number_of("size", size), flags, given)
     here = runtime(container.metadata.target_platform)
     here.check_platform(container.metadata.target_platform)
@@ -363,10 +377,12 @@ def rknn_run(context: Any, extend: Any = None) -> None:
         0; RKNN_ERR_FAIL: an input, memory or shapes were not set, or the run failed.
 
     Emulator: the call for the first frame blocks. The zero-copy API always waits, since no chip has rknn_wait;
-    timeout_ms and fence_fd have no effect.
+    timeout_ms and fence_fd have no effect; for timeout_ms, a warning says so once, for fences rknn_init does.
     """
     _, found = _found("rknn_run", context)
     given = None if extend is None else structure_of("extend", extend, rknn_run_extend)
+    if given is not None and given.timeout_ms:
+        _warn_once("rknn_run", "timeout_ms has no effect: a run has no time limit.")
     is_waited = not (found.flags & ASYNC or (given is not None and given.non_block))
     found.wait()
     with found.lock:

@@ -22,7 +22,7 @@ from arm_client.client import Board
 from arm_client.session.session import Session
 from hbrt.models.run import accelerator
 from hbrt.profiles.profile import find
-from rknn_api.capi import runtime as runtime_module
+from rknn_api.capi import functions, runtime as runtime_module
 from rknn_api.container import Container
 from rknn_api.errors import RknnStatus
 from rknn_api.layouts import from_native, to_native, with_strides
@@ -209,6 +209,22 @@ class TestGeneral:
         real = given(x.astype(np.float32), rk.RKNN_TENSOR_FLOAT32, rk.RKNN_TENSOR_UNDEFINED)
         assert rk.rknn_inputs_set(context, 1, [real]) == rk.RKNN_ERR_INPUT_INVALID
         assert rk.rknn_destroy(context) == 0
+
+    def test_what_has_no_effect_is_said_once(
+        self, contexts: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        functions._warn_once.cache_clear()
+        flags = rk.RKNN_FLAG_FENCE_OUT_OUTSIDE | rk.RKNN_FLAG_EXECUTE_FALLBACK_PRIOR_DEVICE_GPU
+        x = picture()
+        for _ in range(2):
+            context = contexts("int8", flags)
+            assert rk.rknn_inputs_set(context, 1, [given(x, rk.RKNN_TENSOR_UINT8, rk.RKNN_TENSOR_NHWC)]) == 0
+            assert rk.rknn_run(context, rk.rknn_run_extend(timeout_ms=5)) == 0
+        assert [line.split(" has no effect")[0] for line in capsys.readouterr().err.splitlines()] == [
+            "W rknn_init: RKNN_FLAG_FENCE_OUT_OUTSIDE",
+            "W rknn_init: RKNN_FLAG_EXECUTE_FALLBACK_PRIOR_DEVICE_GPU",
+            "W rknn_run: timeout_ms",
+        ]
 
     def test_cores_for_a_batch_that_a_model_has_not(
         self, contexts: Callable[..., Any], capsys: pytest.CaptureFixture[str]
