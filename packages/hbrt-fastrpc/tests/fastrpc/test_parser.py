@@ -12,6 +12,7 @@ from fastrpc.idl.model import IdlError, Interface
 from fastrpc.idl.parser import parse
 from hbrt.cli.group import group
 from tests.each import each
+from tests.shared import in_process
 
 FORWARD = (
     "interface asr : remote_handle64 { AEEResult forward(in sequence<octet> input_buf, in sequence<octet> weight_buf, "
@@ -212,6 +213,28 @@ def test_names_in_c_have_their_scope_in_front(tmp_path: Path) -> None:
     assert "def open_(self, lambda_: str)" in made["x_stub.py"]
     for name, written in made.items():
         compile(written, name, "exec")
+
+
+def test_keywords_of_cpp_are_names(tmp_path: Path) -> None:
+    header = header_of(
+        "struct s { long new; string class; }; enum e { template, B }; "
+        "interface a { long f(in long delete, rout sequence<octet> this, in s x); };"
+    )
+    assert "  int32_t new;\n" in header, "C has the names of the IDL file"
+    (tmp_path / "FILE.h").write_text(header)
+    use = "int32_t all(s *x) { return x->new_ + x->classLen + *x->class_ + template_; }"
+    (tmp_path / "use.cc").write_text(f'#include "FILE.h"\n{use}\n')
+    answer = in_process("cc", "-c", "-Wall", "-Werror", tmp_path / "use.cc", "-o", tmp_path / "use.o")
+    assert answer.exit_code == 0, answer.output
+
+
+def test_a_pragma_is_ignored_with_a_note(tmp_path: Path) -> None:
+    source = tmp_path / "p.idl"
+    source.write_text("#pragma once\n#pragma pack(push, 1)\ninterface a {\n#pragma GCC x\n  long f(); };\n")
+    answer = CliRunner().invoke(group, ["idl", str(source), "--out", str(tmp_path)])
+    assert answer.exit_code == 0, answer.output
+    assert f"{source}:2:1: Ignored #pragma pack(push, 1): it has no effect in an IDL file.\n" in answer.stderr
+    assert [note.partition(": ")[0] for note in parse(source.read_text()).notes] == ["FILE.idl:2:1", "FILE.idl:4:1"]
 
 
 def test_included_files_are_read_and_not_written_again(tmp_path: Path) -> None:

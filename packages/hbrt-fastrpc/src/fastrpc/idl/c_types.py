@@ -17,6 +17,7 @@ from fastrpc.idl.model import (
     Type,
     Value,
 )
+from fastrpc.idl.names import CPP_WORDS
 
 
 def c_of(kind: Type) -> str:
@@ -61,22 +62,28 @@ def header_of(one: Enum | Struct | Array | Sequence | Alias) -> list[str]:
     if isinstance(one, Alias):
         return [f"typedef {one.of.c} {one.c};"]
     if isinstance(one, Enum):
-        rows = [f"  {name} = {value}," for name, value in one.values]
+        rows = [text for name, value in one.values for text in _member("  ", name, f" = {value},")]
         return [f"typedef enum {one.c} {{", *rows, f"  _32BIT_PLACEHOLDER_{one.c} = 0x7fffffff,", f"}} {one.c};"]
     if isinstance(one, Array):
         return [f"typedef {c_of(one.element)} {one.c}{_dimensions(one.lengths)};"]
     if isinstance(one, Sequence):
         return [f"typedef struct {one.c} {{", f"  {c_of(one.element)} *data;", "  int dataLen;", f"}} {one.c};"]
-    rows = [f"  {text};" for field in one.fields for text in _field(field)]
+    rows = [text for field in one.fields for text in _field(field)]
     return [f"typedef struct {one.c} {{", *rows, f"}} {one.c};"]
 
 
 def _field(field: Field) -> list[str]:
-    if isinstance(field.type, String):
-        return [f"{field.type.character.c} *{field.name}", f"int {field.name}Len"]
-    if isinstance(field.type, Sequence):
-        return [f"{c_of(field.type.element)} *{field.name}", f"int {field.name}Len"]
-    return [f"{c_of(field.type)} {field.name}{_dimensions(field.lengths)}"]
+    kind = field.type
+    length = [f"  int {field.name}Len;"] if isinstance(kind, String | Sequence) else []
+    start = f"  {c_of(element_of(kind))} *" if length else f"  {c_of(kind)} "
+    return [*_member(start, field.name, f"{_dimensions(field.lengths)};"), *length]
+
+
+def _member(start: str, name: str, end: str) -> list[str]:
+    """The line of a member; a name that is a keyword of C++ ends in _ there."""
+    if name in CPP_WORDS:
+        return ["#ifdef __cplusplus", f"{start}{name}_{end}", "#else", f"{start}{name}{end}", "#endif"]
+    return [f"{start}{name}{end}"]
 
 
 def _dimensions(lengths: tuple[int, ...]) -> str:

@@ -8,7 +8,7 @@ from typing import Final, cast
 from fastrpc.idl import c_parts
 from fastrpc.idl.c_types import c_of, declarations, element_of, header_of, is_pointer
 from fastrpc.idl.model import Array, Constant, File, Handle, Interface, Operation, Parameter, String, Struct
-from fastrpc.idl.names import NOTE, identifier
+from fastrpc.idl.names import CPP_WORDS, NOTE, identifier
 from fastrpc.wire import uri
 from fastrpc.wire.marshal import shares
 from fastrpc.wire.scalars import LONG_METHOD
@@ -108,7 +108,7 @@ def _prototype(family: str, interface: Interface, operation: Operation, *, names
     parts = ["remote_handle64 _h"] if interface.has_handle else []
     parts += [f"fastrpc_async_descriptor_t *{'asyncDesc' if names else '_async'}"] if operation.is_async else []
     for at, one in enumerate(operation.parameters):
-        parts += declarations(one, one.name if names else f"_p{at}")
+        parts += declarations(one, one.name if names and one.name not in CPP_WORDS else f"_p{at}")
     returned = (
         "void" if operation.returns is None else "int" if operation.returns.c == "int32_t" else operation.returns.c
     )

@@ -36,6 +36,8 @@ def command(ctx: click.Context, file: Path, out: Path, folders: tuple[Path, ...]
     except (IdlError, UnicodeDecodeError) as error:
         show_text(f"{error}" if isinstance(error, IdlError) else f"{file} is not UTF-8 text: {error}.", err=True)
         ctx.exit(Exit.FAILED)
+    for note in parsed.notes:
+        show_text(note, err=True)
     out.mkdir(parents=True, exist_ok=True)
     writers = [writer for name, writer in (("python", python_writer), ("c", c_writer)) if lang in {None, name}]
     for writer in writers:

@@ -223,6 +223,7 @@ class File(NamedTuple):
         constants: Its constants.
         types: Its enumerations, structures and typedefs, in the order of their declaration.
         interfaces: Its interfaces.
+        notes: Of each directive without effect, a sentence with its place.
     """
 
     name: str
@@ -230,6 +231,7 @@ class File(NamedTuple):
     constants: tuple[Constant, ...]
     types: tuple[Enum | Struct | Array | Sequence | Alias, ...]
     interfaces: tuple[Interface, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def version(self) -> str:

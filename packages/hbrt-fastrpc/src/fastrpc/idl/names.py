@@ -14,6 +14,17 @@ C_WORDS: Final = frozenset(
         "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while",
     )
 )
+CPP_WORDS: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "alignas alignof and and_eq asm bitand bitor catch char8_t char16_t char32_t class co_await co_return "
+        "co_yield compl concept const_cast consteval constexpr constinit decltype delete dynamic_cast "
+        "explicit export false friend mutable namespace new noexcept not not_eq nullptr operator or or_eq "
+        "private protected public reinterpret_cast requires static_assert static_cast template this "
+        "thread_local throw true try typeid typename using virtual wchar_t xor xor_eq",
+    )
+)
+"""Keywords of C++ that are names in C."""
 _PYTHON_TAKEN: Final = frozenset(
     {"open", "close", "call", "invoke", "register", "handle", "uri", "self", "INTERFACE", "METHODS"}
 )

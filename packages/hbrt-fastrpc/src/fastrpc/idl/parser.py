@@ -217,6 +217,7 @@ class _Reader:
             tuple(one for _, one in self._mine if isinstance(one, Constant)),
             tuple(one for _, one in self._mine if not isinstance(one, Constant | Interface)),
             tuple(one for _, one in self._mine if isinstance(one, Interface)),
+            tuple(self._source.notes),
         )
 
     def _definitions(self, nodes: list[Any]) -> None:

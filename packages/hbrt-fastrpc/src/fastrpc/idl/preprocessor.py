@@ -25,11 +25,13 @@ class Text(NamedTuple):
         text: The text.
         places: For each of its lines, the file and line of origin.
         included: Files of ``KNOWN_FILES`` that are included.
+        notes: Of each directive without effect, a sentence with its place.
     """
 
     text: str
     places: list[tuple[str, int]]
     included: set[str]
+    notes: list[str]
 
 
 def preprocess(text: str, file: str, folders: Iterable[Path] = ()) -> Text:
@@ -56,7 +58,7 @@ def preprocess(text: str, file: str, folders: Iterable[Path] = ()) -> Text:
         raise IdlError(f"{file}:1:1: Conditions or macros are nested too deeply.") from None
     except Exception as error:  # noqa: BLE001 - the library raises whatever its own parser raises
         raise IdlError(f"{file}:1:1: The preprocessor cannot read the file: {error}.") from None
-    return _placed(out.getvalue(), file, reader.included)
+    return _placed(out.getvalue(), file, reader)
 
 
 def _reader(file: str) -> Any:
@@ -69,15 +71,20 @@ def _reader(file: str) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.included: set[str] = set()
+            self.notes: list[str] = []
             self.depth = 0
 
         def on_error(self, source: str, line: int, sentence: str) -> None:
             raise IdlError(f"{source if line else file}:{max(line, 1)}:1: {sentence}.")
 
         def on_directive_unknown(self, directive: Any, *rest: Any) -> Any:
+            place = f"{directive.source}:{directive.lineno}:1"
+            said = "".join(one.value for one in rest[0]).strip() if rest else ""
             if directive.value == "error":
-                said = "".join(one.value for one in rest[0]) if rest else ""
-                raise IdlError(f"{directive.source}:{directive.lineno}:1: #error {said.strip()}")
+                raise IdlError(f"{place}: #error {said}")
+            if directive.value == "pragma":
+                self.notes.append(f"{place}: Ignored #pragma {said}: it has no effect in an IDL file.")
+                return True
             return super().on_directive_unknown(directive, *rest)
 
         def include(self, tokens: list[Any], original_line: list[Any]) -> Iterator[Any]:
@@ -99,7 +106,7 @@ def _reader(file: str) -> Any:
     return Reader()
 
 
-def _placed(text: str, file: str, included: set[str]) -> Text:
+def _placed(text: str, file: str, reader: Any) -> Text:
     lines: list[str] = []
     places: list[tuple[str, int]] = []
     source, number = file, 1
@@ -113,4 +120,4 @@ def _placed(text: str, file: str, included: set[str]) -> Text:
         lines.append(line)
         places.append((source, number))
         number += 1
-    return Text("\n".join(lines), places, included)
+    return Text("\n".join(lines), places, reader.included, reader.notes)
