@@ -150,7 +150,8 @@ class Link(Protocol):
         if self.fault == Status.HB_DSP_FORKED:
             return (
                 f"This process was forked from process {self._pid}, which attached to board {self.paths.name}. "
-                "The lease belongs to the parent; call connect() in the child, or fork before attaching."
+                "The lease belongs to the parent; allocate and submit anew in the child (in Python after connect()), or "
+                "fork before attaching."
             )
         if self.fault == Status.HB_DSP_NOT_RUNNING:
             return f"This process has detached from board {self.paths.name}; call connect() again."
@@ -373,8 +374,14 @@ def _greet(lease: socket.socket, name: str, run: str, board: str) -> tuple[dict[
 
 
 def _none_runs(paths: BoardPaths) -> str:
+    from hbrt.board.paths import is_private_name
     from hbrt.control.ask import how_to_name
 
+    if is_private_name(paths.name):
+        return (
+            f"The private board {paths.name} ended with the process that started it. Make the first call after "
+            "daemon() or fork(), or start a board for all of them: 'hbrt start'."
+        )
     return f"Board {paths.name} is not running; start it with 'hbrt start{how_to_name(paths)}'."
 
 

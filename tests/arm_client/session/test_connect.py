@@ -87,6 +87,14 @@ class TestAutostart:
         with connect() as board:  # the same one
             assert board.path.parent == homeless
 
+    def test_a_child_whose_parent_took_the_private_board_along_hears_what_to_do(
+        self, homeless: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("HBRT_AUTOSTART", "0")
+        monkeypatch.setenv("HBRT_BOARD", str(homeless / "private-1-ab"))
+        with pytest.raises(BoardError, match=r"private-1-ab ended with .* Make the first call after daemon\(\)"):
+            connect()
+
     def test_who_named_another_board_is_told(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:

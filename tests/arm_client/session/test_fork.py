@@ -76,7 +76,8 @@ def test_inherited_handles_and_blocks_say_what_happened(chip: Chip, fork: Callab
     assert in_child(use, fork) == [hb.HB_DSP_FORKED] * 9
     assert in_child(lambda: [hb.hbDSPWaitTaskDone(held.task, 0), hb.last_error()][1], fork) == (
         f"This process was forked from process {os.getpid()}, which attached to board {chip.board.path.name}. "
-        "The lease belongs to the parent; call connect() in the child, or fork before attaching."
+        "The lease belongs to the parent; allocate and submit anew in the child (in Python after connect()), or fork "
+        "before attaching."
     )
     assert bytes(mem.view()[:8]) == b"parent's"
     assert hb.hbDSPReleaseTask(ended) == 0
