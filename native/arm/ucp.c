@@ -150,6 +150,10 @@ API int32_t hbDSPAddrMap(hbUCPSysMem *out, const hbUCPSysMem *in) {
   if (!out || !in)
     return hbrt_ucp_refused(HB_SYS_INVALID_ARGUMENT, "hbDSPAddrMap: %s is NULL; pass an hbUCPSysMem.",
                             out ? "in" : "out");
+  hbSysMem block = old_block(in);
+  int32_t status = ASKED(hbSysRegisterMem(&block)); /* refused outside live blocks; the DSP sees them all */
+  if (status) return status;
+  hbSysUnregisterMem(&block);
   *out = *in;
   return 0;
 }

@@ -11,7 +11,9 @@ int main(void) {
   hbUCPMalloc(&data, sizeof row, 0);
   hbUCPMalloc(&block, sizeof(hbDSPSoftmaxParam), 0);
   hbUCPMalloc(&out, sizeof row, 0);
-  hbDSPAddrMap(&data, &data);
+  hbUCPSysMem outside = {(uint64_t)(uintptr_t)row, (void *)row, sizeof row}, mapped;
+  int refused = hbDSPAddrMap(&mapped, &outside), visible = hbDSPAddrMap(&mapped, &data);
+  printf("%d %d %d\n", refused, visible, mapped.phyAddr == data.phyAddr);
   memcpy(data.virAddr, row, sizeof row);
   hbDSPSoftmaxParam *param = block.virAddr;
   param->data_size = sizeof row;

@@ -25,7 +25,7 @@ int32_t hbDSPRpcV2(hbUCPTaskHandle_t *taskHandle, hbUCPSysMem *input, hbUCPSysMe
 
 /**
  * Make memory visible to the DSP. Here it sees all memory: `out` becomes `in`. Returns 0; HB_SYS_INVALID_ARGUMENT for
- * NULL.
+ * NULL; HB_SYS_REGISTER_MEM_FAILED for a range that is not inside one live block.
  */
 int32_t hbDSPAddrMap(hbUCPSysMem *out, hbUCPSysMem const *in);
 
