@@ -150,8 +150,8 @@ class Link(Protocol):
         if self.fault == Status.HB_DSP_FORKED:
             return (
                 f"This process was forked from process {self._pid}, which attached to board {self.paths.name}. "
-                "The lease belongs to the parent; allocate and submit anew in the child (in Python after connect()), or "
-                "fork before attaching."
+                "The lease belongs to the parent; allocate and submit anew in the child (in Python after connect()), "
+                "or fork before attaching."
             )
         if self.fault == Status.HB_DSP_NOT_RUNNING:
             return f"This process has detached from board {self.paths.name}; call connect() again."
