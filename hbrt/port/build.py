@@ -30,6 +30,8 @@ _HEXAGON_TEXT = re.compile(r"\bHVX_Vector|\bQ6_\w+_")
 _OF_THIS_MACHINE = ("-I/usr/", "-idirafter/usr/")
 _WITHOUT_MACRO = re.compile(r"No such file or directory$|file not found$|^did not end ")
 """Errors that defining another macro does not mend."""
+_BOARD = "__aarch64__"
+"""The macro of the board's compiler, under which a header may have what is used everywhere."""
 _ASSEMBLY = re.compile(r"\b(?:__)?asm(?:__)?\b")
 _IDL = [sys.executable, "-m", "hbrt", "idl"]
 
@@ -39,7 +41,8 @@ class Built(NamedTuple):
 
     Attributes:
         failed: The first error of each that does not build.
-        macros: Of each that builds only with a macro that its build files define under a condition, this macro.
+        macros: Of each that builds only with a macro that its build files define under a condition, this macro; or
+            the board's own, __aarch64__.
     """
 
     failed: dict[str, str]
@@ -89,7 +92,7 @@ def _unit(root: Path, unit: Unit, generated: list[str], *, has_hexagon: bool) ->
     """Compile a unit for the side that it seems to belong to, else for another.
 
     One that does not build is tried with each macro that its build files define under a condition, too: it may be for
-    another board than the rest of the tree.
+    another board than the rest of the tree. An ARM one whose text has __aarch64__ is tried with that, too.
 
     Returns:
         The first error for the first side, or "", and the macro with which alone it builds, or "".
@@ -115,7 +118,9 @@ def _unit(root: Path, unit: Unit, generated: list[str], *, has_hexagon: bool) ->
             return "", ""
         why = why or reason
     if not _WITHOUT_MACRO.search(why):
-        for macro in dict.fromkeys(macro for given in unit.given for macro in given.choices):
+        choices = [macro for given in unit.given for macro in given.choices]
+        choices += [_BOARD] if sides[0] == "arm" and any(_BOARD in text for text in texts) else []
+        for macro in dict.fromkeys(choices):
             line = _line(sides[0], [f"-D{macro}", *arguments], f"./{unit.path}", is_checked=is_checked)
             if not _run(root, line):
                 return "", macro

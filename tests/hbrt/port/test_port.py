@@ -1,6 +1,7 @@
 """hbrt port: what it finds in a tree, how the tree builds, where to begin, and its exit code."""
 
 import json
+import platform
 import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -309,6 +310,18 @@ def test_a_unit_for_another_board_builds_with_the_macro_of_its_condition(tree: P
     assert document["failed"] == {"src/THREE.cc": "#error not THREE"}
     assert document["macros"] == {"src/OTHER.cc": "OTHER", "src/TWO.cc": "TWO"}
     assert "src/TWO.cc builds only with -DTWO." in CliRunner().invoke(command, [str(tree)]).output
+
+
+def test_what_a_header_has_only_for_the_board_is_found(tree: Path) -> None:
+    if platform.machine() == "aarch64":
+        pytest.skip("the compiler defines the macro here")
+    (tree / "inc" / "drm.h").write_text("#ifdef __aarch64__\nint of_board(void);\n#endif\n")
+    texts = {"a": "return of_board()", "b": 'asm("ldp x0, x1, [sp]"); return of_board()', "c": "return none()"}
+    for name, text in texts.items():
+        (tree / "src" / f"{name}.cc").write_text(f'#include "drm.h"\nint use_{name}() {{ {text}; }}\n')
+    document = json.loads(CliRunner().invoke(command, [str(tree), "--json"]).stdout)
+    assert document["macros"] == {"src/a.cc": "__aarch64__"}
+    assert sorted(document["failed"]) == ["src/b.cc", "src/c.cc"]
 
 
 def test_units_beside_a_vendor_s_user_are_compiled_and_others_are_not(tree: Path) -> None:
