@@ -16,6 +16,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from hbrt.mailbox.native import native
 from tests.faults.points import SOURCES, code_of, everywhere, line_of, of
 
 DIRECTORY = "HBRT_FAULTS_DIR"
@@ -73,4 +74,5 @@ def install(actor: str) -> None:
         assert spec.loader is not None
         sys.modules[name] = module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])
+        native.cache_clear()  # the daemon, of which a core is a fork here, has used the other module
         sys.settrace(Tracer(actor, directory).on_call)

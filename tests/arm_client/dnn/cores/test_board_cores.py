@@ -188,7 +188,7 @@ def test_programs_share_the_cores_by_priority(board: Shell) -> None:
     until(lambda: all((board.cwd / f"{name}-1").exists() for name in programs), "the runs do not end")
     last = board.json("tasks", "--last", 2)
     assert [task["priority"] for task in last] == [2, 1]
-    assert [line.split()[1:3] for line in board.good("tasks", "--last", 2).splitlines()[1:]] == [
+    assert [line.split()[3:5] for line in board.good("tasks", "--last", 2).splitlines()[1:]] == [
         ["model", "double.onnx"]
     ] * 2
     assert {task["core"] for task in last} == {1}

@@ -231,7 +231,7 @@ def test_models_that_the_collector_finds_in_the_middle_of_a_call(
     assert len(attached().blocks.owned()) == 2
 
 
-@pytest.mark.parametrize("moment", ["on_alloc", "on_free", "_drop", "release_block", "changes"])
+@pytest.mark.parametrize("moment", ["on_alloc", "on_free", "_discard", "release_block", "changes"])
 def test_models_that_the_collector_finds_in_the_thread_that_answers(
     dsp_board: Board, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
