@@ -96,7 +96,8 @@ def returns_code(call: Callable[_P, None]) -> Callable[_P, int]:
 
 
 @cache  # once per process
-def _warn_once(call: str, sentence: str) -> None:
+def warn_once(call: str, sentence: str) -> None:
+    """Log that something in a call has no effect."""
     _log.warning(call, sentence)
 
 
@@ -141,7 +142,7 @@ def rknn_init(context: Any, model: Any, size: int, flag: int, extend: Any = None
         )
     for flag_bit, why in _WITHOUT_EFFECT:
         if flags & flag_bit:
-            _warn_once("rknn_init", f"{flag_bit.name} has no effect: {why}.")
+            warn_once("rknn_init", f"{flag_bit.name} has no effect: {why}.")
     container, label = _container(model, number_of("size", size), flags, given)
     here = runtime(container.metadata.target_platform)
     here.check_platform(container.metadata.target_platform)
@@ -382,7 +383,7 @@ def rknn_run(context: Any, extend: Any = None) -> None:
     _, found = _found("rknn_run", context)
     given = None if extend is None else structure_of("extend", extend, rknn_run_extend)
     if given is not None and given.timeout_ms:
-        _warn_once("rknn_run", "timeout_ms has no effect: a run has no time limit.")
+        warn_once("rknn_run", "timeout_ms has no effect: a run has no time limit.")
     is_waited = not (found.flags & ASYNC or (given is not None and given.non_block))
     found.wait()
     with found.lock:

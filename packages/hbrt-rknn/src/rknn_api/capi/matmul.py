@@ -1,7 +1,8 @@
 """``rknn_matmul_*``: matrix products in board memory, with the C API's names.
 
 Source: RKNN C API Reference (2.3.2), matrix multiplication, https://github.com/airockchip/rknn-toolkit2
-Emulator: B must be in memory in the layout given by ``info`` at each run; iommu_domain_id has no effect.
+Emulator: B must be in memory in the layout given by ``info`` at each run; iommu_domain_id has no effect, and a
+warning says so once.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from arm_client.cabi.arguments import bytes_of
 from rknn_api.capi import matrices
 from rknn_api.capi.arguments import array_of, handle_of, number_of, structure_of
-from rknn_api.capi.functions import returns_code
+from rknn_api.capi.functions import returns_code, warn_once
 from rknn_api.capi.matrices import KINDS, PLAIN, MatmulTypes, Quantized, Sizes
 from rknn_api.capi.product import NAMES, NATIVE, NORM, PER_GROUP, TURNED, Matmul
 from rknn_api.capi.runtime import existing, runtime
@@ -72,6 +73,8 @@ def _create(call: str, ctx: Any, info: Any, shapes: list[Sizes] | None, attrs: l
     for attr, one in zip(attrs, sizes, strict=False):
         made.describe(attr, one)
     target.value = here.add_matmul(made)
+    if given.iommu_domain_id:
+        warn_once(call, "iommu_domain_id has no effect: all memory is in one domain.")
 
 
 @returns_code

@@ -213,17 +213,21 @@ class TestGeneral:
     def test_what_has_no_effect_is_said_once(
         self, contexts: Callable[..., Any], capsys: pytest.CaptureFixture[str]
     ) -> None:
-        functions._warn_once.cache_clear()
+        functions.warn_once.cache_clear()
         flags = rk.RKNN_FLAG_FENCE_OUT_OUTSIDE | rk.RKNN_FLAG_EXECUTE_FALLBACK_PRIOR_DEVICE_GPU
         x = picture()
         for _ in range(2):
             context = contexts("int8", flags)
             assert rk.rknn_inputs_set(context, 1, [given(x, rk.RKNN_TENSOR_UINT8, rk.RKNN_TENSOR_NHWC)]) == 0
             assert rk.rknn_run(context, rk.rknn_run_extend(timeout_ms=5)) == 0
+            product, info = rk.rknn_context(), rk.rknn_matmul_info(M=1, K=32, N=32, type=1, iommu_domain_id=1)
+            assert rk.rknn_matmul_create(product, info, rk.rknn_matmul_io_attr()) == 0, rk.last_error()
+            assert rk.rknn_matmul_destroy(product) == 0
         assert [line.split(" has no effect")[0] for line in capsys.readouterr().err.splitlines()] == [
             "W rknn_init: RKNN_FLAG_FENCE_OUT_OUTSIDE",
             "W rknn_init: RKNN_FLAG_EXECUTE_FALLBACK_PRIOR_DEVICE_GPU",
             "W rknn_run: timeout_ms",
+            "W rknn_matmul_create: iommu_domain_id",
         ]
 
     def test_cores_for_a_batch_that_a_model_has_not(
