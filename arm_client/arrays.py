@@ -192,6 +192,7 @@ class Buffer:
         try:
             if self._free.detach() is not None:
                 self._exporter, self._bytes = None, memoryview(b"")
+                self._block.is_managed = False  # unlike a finalizer, this may come before the end of a task
                 asked(lambda: self._session.blocks.release(self._block))
         except BaseException:
             self._session.blocks.free_later(self._block)  # has no effect, unless interrupted before it began

@@ -117,8 +117,7 @@ def freed_in_use(block: Block, freed_at: str, user: str, submitted_at: str, cmd:
         "use-after-free",
         f"The block {block.phy_addr:#x}+{block.size_bytes:#x}{allocated} is freed while "
         f"{user}{submitted} may still use it: the program has not waited for it. Wait for a task "
-        f"(hbDSPWaitTaskDone, hbDNNWaitTaskDone) before its memory is "
-        "freed.",
+        "(hbDSPWaitTaskDone, hbDNNWaitTaskDone, or result() in Python) before its memory is freed.",
         (
             Place("freed", freed_at, phy_addr=block.phy_addr, block=block.phy_addr, block_bytes=block.size_bytes),
             Place("submitted", submitted_at or None, cmd=cmd),

@@ -148,6 +148,25 @@ def test_memory_freed_before_the_end_of_its_task_is_seen(
         assert len(set(sites(found).values())) == 3
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_python_buffer_freed_before_the_end_of_its_task_is_seen(
+    watched: Chip, findings: Findings, *, waits: bool
+) -> None:
+    board = watched.board
+    into, out = board.alloc(8), board.alloc(64)
+    task = board.submit(watched.ECHO, into, out)
+    if waits:
+        task.result()
+    out.free()
+    seen = findings()
+    task.exception()
+    assert [one.kind for one in seen] == ([] if waits else ["use-after-free"])
+    for found in seen:
+        assert "is freed while a task of command 0x1000, submitted at " in found.text
+        assert set(sites(found)) == {"freed", "submitted", "allocated"}
+        assert len(set(sites(found).values())) == 3
+
+
 def test_a_tensor_freed_before_the_end_of_its_run(watched: Chip, findings: Findings) -> None:
     net = Net(double())
     net.fill(f32([[1, 2, 3, 4]]))
