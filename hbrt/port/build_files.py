@@ -24,6 +24,7 @@ _SET = re.compile(r"\bset\s*\(\s*(\w+)\s+([^()]*)\)", re.IGNORECASE)
 _STANDARD = re.compile(r"-std=((?:gnu|c)(?:\+\+)?\w+)|\b(?:CMAKE_)?(CXX|C)_STANDARD\s+(\d+)|\bcxx_std_(\d+)")
 _ASSIGNED = re.compile(r"^\s*(?:export\s+)?([\w-]+)\s*[:+?]?=\s*(.*)$", re.MULTILINE)
 _MAKE_CONDITION = re.compile(r"^\s*(?:ifn?eq|ifn?def)\b.*?^\s*endif\b", re.MULTILINE | re.DOTALL)
+_RECIPE = re.compile(r"^\t(?!\s*[\w-]+\s*[:+?]?=).*\s-(?:c\s|D).*$", re.MULTILINE)  # one that compiles
 _VARIABLE = re.compile(r"\$[{(]([\w-]+)[)}]")
 _WORD = re.compile(r'"[^"]*"|(?:[^\s"]|"[^"]*")+')
 _MACRO = re.compile(r'[A-Za-z_]\w*(?:=(?:[\w.]+|"[^"$]*"))?')
@@ -41,7 +42,8 @@ class Given:
     """What one build file gives to the units in its folder and below.
 
     Attributes:
-        macros: Those that it defines without a condition, as NAME or NAME=VALUE; NDEBUG where it sets a release build.
+        macros: Those that it defines without a condition, as NAME or NAME=VALUE; of those in a makefile's recipes, what
+            each that compiles defines; NDEBUG where it sets a release build.
         choices: Macros that it defines under a condition, or for some targets, such as a board's.
         folders: Those of its include folders that can be known, from the root of the tree, or absolute.
         libraries: What it links.
@@ -157,14 +159,20 @@ def _cmake(plain: str, here: str, variables: dict[str, str]) -> Given:
 
 
 def _make(plain: str, here: str, variables: dict[str, str]) -> Given:
-    always = _words([_MAKE_CONDITION.sub("", plain)])
-    given = Given(_macros(word[2:] for word in always if word.startswith("-D")))
-    given.choices = _macros(word[2:] for word in {*_words([plain])} - {*always} if word.startswith("-D"))
+    always = _MAKE_CONDITION.sub("", plain)
+    rules = [_flagged(line) for line in _RECIPE.findall(always)]
+    of_all = set.intersection(*rules) if rules else set()
+    given = Given(_macros(_flagged(_RECIPE.sub("", always)) | of_all))
+    given.choices = [name for name in _macros(_flagged(plain)) if name not in given.macros]
     folders = [word[2:] for word in _words([plain]) if word.startswith("-I")]
     folders += _words([text for name, text in _ASSIGNED.findall(plain) if name == "LOCAL_C_INCLUDES"])
     given.folders = _inside(folders, here, variables)
     given.libraries = set(_FLAG.findall(plain))
     return given
+
+
+def _flagged(text: str) -> set[str]:
+    return {word[2:] for word in _words([text]) if word.startswith("-D")}
 
 
 def _words(texts: list[str]) -> list[str]:

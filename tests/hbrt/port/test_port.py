@@ -254,6 +254,14 @@ def test_build_files_give_folders_macros_and_standards() -> None:
     assert [one.standards for one in above(read, "sub/main.cc")] == [{}, {"": "c99"}, {"++": "gnu++14"}, {}]
 
 
+def test_a_macro_of_some_recipes_of_a_makefile_is_a_choice() -> None:
+    rules = "a.o: a.c\n\t$(CC) -DBITS=32 -DALL -c a.c\nb.o: b.c\n\t$(CC) -DBITS=64 -DALL \\\n\t-c b.c\n\techo\n"
+    (given,) = read_build_files({"Makefile": f"CFLAGS = -DFLAG\n{rules}"}).values()
+    assert (given.macros, given.choices) == (["ALL", "FLAG"], ["BITS=32", "BITS=64"])
+    (given,) = read_build_files({"Makefile": f"{rules}c.o: c.c\n\t$(CC) -c c.c\n"}).values()
+    assert (given.macros, given.choices) == ([], ["ALL", "BITS=32", "BITS=64"])
+
+
 def test_a_unit_searches_the_folders_that_its_includes_need(tree: Path) -> None:
     for name, text in {
         "one/src/main.c": '#include "../inc/a.h"\n#include <part/b.h>\n#include "c.h"\n#include "hb_dnn.h"\n',
