@@ -23,10 +23,10 @@ WITHOUT_EFFECT = frozenset({
     "hbDSPAddrUnmap",
 })  # fmt: skip
 _NAME = re.compile(
-    r"\b(?:hb(?:Sys|DNN|DSP|UCP|VP)[A-Z]\w*|HB_(?:SYS|DNN|DSP|UCP|BPU)_\w+|rknn_\w+|RKNN_\w+|rkllm_\w+"
-    r"|(?:import|wrap|release)buffer_\w+|c_Rk\w+|RK_FORMAT_\w+)\b"
+    r"\b(?:hb(?:Sys|DNN|DSP|UCP|VP)[A-Z]\w*|HB_(?:SYS|DNN|DSP|UCP|BPU)_\w+|rknn_\w+|RKNN_\w+|rkllm_\w+)\b"
 )
-_CALL = re.compile(r"\b(im[a-z]\w*)\s*\(")  # of im2d.h, where its headers declare it; OpenCV has imread, too
+# The 2D engine's, where hbrt's headers have it: OpenCV has imread, too, and trees bring headers for Android.
+_CALL = re.compile(r"\b(im[a-z]\w*|(?:import|wrap|release)buffer_\w+|c_Rk\w+)\s*\(")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _DEFINED = re.compile(
     r"#\s*define\s+(\w+)|\b(?:struct|class|enum|union|namespace)\s+(\w+)|\}\s*(\w+)\s*;"
