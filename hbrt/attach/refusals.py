@@ -79,5 +79,6 @@ class Refusals:
             return self.refuse(Status.HB_DSP_TASK_RELEASED, f"The task {handle:#x} was already released.")
         return self.refuse(
             Status.HB_DSP_FOREIGN_TASK_HANDLE,
-            f"The task {handle:#x} does not belong to this process's attachment (client {link.client_id}).",
+            f"The task {handle:#x} does not belong to this process's attachment (client {link.client_id}). If it is of "
+            "an earlier one, whose board or relay was lost, submit it again.",
         )
