@@ -25,6 +25,7 @@ _STANDARD = re.compile(r"-std=((?:gnu|c)(?:\+\+)?\w+)|\b(?:CMAKE_)?(CXX|C)_STAND
 _ASSIGNED = re.compile(r"^\s*(?:export\s+)?([\w-]+)\s*[:+?]?=\s*(.*)$", re.MULTILINE)
 _MAKE_CONDITION = re.compile(r"^\s*(?:ifn?eq|ifn?def)\b.*?^\s*endif\b", re.MULTILINE | re.DOTALL)
 _RECIPE = re.compile(r"^\t(?!\s*[\w-]+\s*[:+?]?=).*\s-(?:c\s|D).*$", re.MULTILINE)  # one that compiles
+_FLAGS = re.compile(r"(?:C|CXX|CPP|CC)_?FLAGS")  # recipes use them by language
 _VARIABLE = re.compile(r"\$[{(]([\w-]+)[)}]")
 _WORD = re.compile(r'"[^"]*"|(?:[^\s"]|"[^"]*")+')
 _MACRO = re.compile(r'[A-Za-z_]\w*(?:=(?:[\w.]+|"[^"$]*"))?')
@@ -42,8 +43,8 @@ class Given:
     """What one build file gives to the units in its folder and below.
 
     Attributes:
-        macros: Those that it defines without a condition, as NAME or NAME=VALUE; of those in a makefile's recipes, what
-            each that compiles defines; NDEBUG where it sets a release build.
+        macros: Those that it defines without a condition, as NAME or NAME=VALUE; NDEBUG where it sets a release build.
+            Of a makefile's recipes, and variables that some of them name, what each that compiles defines.
         choices: Macros that it defines under a condition, or for some targets, such as a board's.
         folders: Those of its include folders that can be known, from the root of the tree, or absolute.
         libraries: What it links.
@@ -160,9 +161,15 @@ def _cmake(plain: str, here: str, variables: dict[str, str]) -> Given:
 
 def _make(plain: str, here: str, variables: dict[str, str]) -> Given:
     always = _MAKE_CONDITION.sub("", plain)
-    rules = [_flagged(line) for line in _RECIPE.findall(always)]
-    of_all = set.intersection(*rules) if rules else set()
-    given = Given(_macros(_flagged(_RECIPE.sub("", always)) | of_all))
+    recipes = _RECIPE.findall(always)
+    of_all = set.intersection(*map(_flagged, recipes)) if recipes else set()
+    names = [set(_VARIABLE.findall(line)) for line in recipes]
+
+    def of_all_files(found: re.Match[str]) -> str:
+        uses = sum(found[1] in one for one in names)
+        return found[0] if uses in {0, len(names)} or _FLAGS.fullmatch(found[1]) else ""
+
+    given = Given(_macros(_flagged(_ASSIGNED.sub(of_all_files, _RECIPE.sub("", always))) | of_all))
     given.choices = [name for name in _macros(_flagged(plain)) if name not in given.macros]
     folders = [word[2:] for word in _words([plain]) if word.startswith("-I")]
     folders += _words([text for name, text in _ASSIGNED.findall(plain) if name == "LOCAL_C_INCLUDES"])

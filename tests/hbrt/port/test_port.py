@@ -258,8 +258,8 @@ def test_a_macro_of_some_recipes_of_a_makefile_is_a_choice() -> None:
     rules = "a.o: a.c\n\t$(CC) -DBITS=32 -DALL -c a.c\nb.o: b.c\n\t$(CC) -DBITS=64 -DALL \\\n\t-c b.c\n\techo\n"
     (given,) = read_build_files({"Makefile": f"CFLAGS = -DFLAG\n{rules}"}).values()
     assert (given.macros, given.choices) == (["ALL", "FLAG"], ["BITS=32", "BITS=64"])
-    (given,) = read_build_files({"Makefile": f"{rules}c.o: c.c\n\t$(CC) -c c.c\n"}).values()
-    assert (given.macros, given.choices) == ([], ["ALL", "BITS=32", "BITS=64"])
+    (given,) = read_build_files({"Makefile": f"{rules}c.o: c.c\n\t$(CC) $(OWN) -c c.c\nOWN = -DOWN\n"}).values()
+    assert (given.macros, given.choices) == ([], ["ALL", "BITS=32", "BITS=64", "OWN"])
 
 
 def test_a_unit_searches_the_folders_that_its_includes_need(tree: Path) -> None:
