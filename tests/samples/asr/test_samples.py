@@ -49,7 +49,7 @@ def test_the_forward_pass_over_fastrpc_has_the_same_bits_and_copies_nothing_larg
     asr_board: Board, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("fastrpc_calls") > 0
-    assert " and 44 " in capsys.readouterr().out
+    assert " and 48 " in capsys.readouterr().out
 
 
 def test_words_of_files_of_the_users_own(asr_board: Board, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
