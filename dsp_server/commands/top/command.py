@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import click
 
 from dsp_server.commands.top.report import parts_of
-from dsp_server.commands.top.sample import SORTS, Sample, Sampler
+from dsp_server.commands.top.sample import SORTS, Sampler
 from dsp_server.commands.top.screen import History, screen_of
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import any_board_option
@@ -45,21 +45,21 @@ def command(board: BoardPaths, interval: float) -> Report | None:
     it prints one sample.
     """
     with look_at(board) as daemon:
-        look = Sampler(daemon.request).look
+        sampler = Sampler(daemon.request)
         if is_json() or not sys.stdout.isatty():
-            look()
+            sampler.look()
             time.sleep(interval)
-            sample = look()
+            sample = sampler.look()
             return Report(sample._asdict(), *parts_of(sample))
-        _watch(look, interval)
+        _watch(sampler, interval)
     return None
 
 
-def _watch(look: Callable[[], Sample], interval: float) -> None:
+def _watch(sampler: Sampler, interval: float) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    shown, sort, key, history = look(), "c", "", History()
+    shown, sort, key, history = sampler.look(), "c", "", History(sampler.tasks)
     history.add(shown)
     due = time.monotonic() + min(interval, FIRST_SECONDS)
     with _keys() as pressed, Live(Text(""), screen=True, auto_refresh=False) as screen:
@@ -67,7 +67,7 @@ def _watch(look: Callable[[], Sample], interval: float) -> None:
             key = pressed(max(0.0, due - time.monotonic()))
             sort = key if key in SORTS else sort
             if not key:
-                shown, due = look(), time.monotonic() + interval
+                shown, due = sampler.look(), time.monotonic() + interval
                 history.add(shown)
             screen.update(screen_of(shown, sort, history, screen.console.width), refresh=True)
 

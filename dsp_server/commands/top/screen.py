@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from rich.text import Text
 
 from dsp_server.commands.top.report import FAR_BEYOND, MAX_UNKNOWN_S, parts_of
-from dsp_server.commands.top.sample import Sample, key_of
+from dsp_server.commands.top.sample import Sample, key_of, percentile
 from hbrt.borders.printable import printable
 from hbrt.cli.tables import COLORS, Table, cells_of, padded_lines, short_time
 
@@ -21,6 +21,9 @@ _SPARKS: Final = "▁▂▃▄▅▆▇█"
 class History:
     """What a board did during the last samples.
 
+    Args:
+        ended: Tasks that ended before the first sample, as the request ``tasks`` lists them.
+
     Attributes:
         load: Mean share of busy cores, 0 to 1, newest last.
         calls: Tasks per second, newest last.
@@ -28,11 +31,16 @@ class History:
         medians: Last known median run time of each command, in nanoseconds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ended: Iterable[Mapping[str, Any]] = ()) -> None:
         self.load: deque[float] = deque(maxlen=HISTORY)
         self.calls: deque[float] = deque(maxlen=HISTORY)
         self.p50: deque[float] = deque(maxlen=HISTORY)
-        self.medians: dict[tuple[int, str, str], float] = {}
+        ran: dict[tuple[int, str, str], list[int]] = {}
+        for task in ended:
+            ran.setdefault(key_of(task), []).append(task["ran_ns"])
+        self.medians: dict[tuple[int, str, str], float] = {
+            key: percentile(sorted(times), 50) for key, times in ran.items()
+        }
 
     def add(self, sample: Sample) -> None:
         """Add a sample."""

@@ -214,12 +214,15 @@ def test_an_op_far_beyond_its_median_stands_out() -> None:
     assert "<<" not in screen(120, age_s=0.00005).plain
 
 
-def test_an_op_that_never_ended_stands_out_after_ten_seconds() -> None:
+def test_an_op_that_never_ended_stands_out_after_ten_seconds_and_one_from_before_by_its_median() -> None:
     history = History()
     runs = {"core": 0, "cmd": 1, "name": "op1", "kind": "dsp", "age_s": 9.0}
     assert not history.limit_passed(runs)
     assert history.limit_passed(runs | {"age_s": 11.0}) == "10 s"
     assert not history.limit_passed(None)
+    before = History([ended(1, 1000), ended(1, 2000), ended(1, 3000)])
+    assert not before.limit_passed(runs | {"age_s": 0.0001})
+    assert before.limit_passed(runs | {"age_s": 0.0003}) == "100 times its median"
 
 
 def test_it_fits_fifty_columns() -> None:
