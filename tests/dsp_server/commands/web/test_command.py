@@ -30,8 +30,8 @@ from arm_client import connect, nn
 
 with connect() as board:
     block = board.alloc(12345)
-    nn.softmax(board, np.zeros((3, 100), np.float32))
-    board.submit(0x400, None, None, priority=7).exception()
+    nn.softmax(board, np.zeros((3, 100), np.float32), core=1)
+    board.submit(0x400, None, None, priority=7, core=2).exception()
     print("ready", flush=True)
     signal.pause()
 """
