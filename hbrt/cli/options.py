@@ -239,28 +239,33 @@ def check_option(function: F) -> F:
     )(function)
 
 
-def aging_option(function: F) -> F:
-    """Add ``--aging``, which sets HBRT_AGING_MS for the boards that the verb starts."""
-    return click.option(
-        "--aging",
-        metavar="MS",
-        callback=_for_what_it_starts("HBRT_AGING_MS"),
-        expose_value=False,
-        help="A waiting task gains one level of priority every MS milliseconds, but never reaches 254, so that no task "
-        "waits forever; 0 turns it off. Default: HBRT_AGING_MS, else 0.",
-    )(function)
+def _setting_option(option: str, name: str, metavar: str, help_text: str) -> Callable[[F], F]:
+    """Add an option that sets a setting for the boards that the verb starts."""
+    callback = _for_what_it_starts(name)
+    return click.option(option, metavar=metavar, callback=callback, expose_value=False, help=help_text)
 
 
-def watchdog_option(function: F) -> F:
-    """Add ``--watchdog``, which sets HBRT_WATCHDOG_MS for the boards that the verb starts."""
-    return click.option(
-        "--watchdog",
-        metavar="MS",
-        callback=_for_what_it_starts("HBRT_WATCHDOG_MS"),
-        expose_value=False,
-        help="Time limit of an op without a latency budget, 0 for none; loading or running a model may take ten times "
-        "that. Default: HBRT_WATCHDOG_MS, else 60000.",
-    )(function)
+aging_option = _setting_option(
+    "--aging",
+    "HBRT_AGING_MS",
+    "MS",
+    "A waiting task gains one level of priority every MS milliseconds, but never reaches 254, so that no task waits "
+    "forever; 0 turns it off. Default: HBRT_AGING_MS, else 0.",
+)
+watchdog_option = _setting_option(
+    "--watchdog",
+    "HBRT_WATCHDOG_MS",
+    "MS",
+    "Time limit of an op without a latency budget, 0 for none; loading or running a model may take ten times that. "
+    "Default: HBRT_WATCHDOG_MS, else 60000.",
+)
+dma_order_option = _setting_option(
+    "--dma-order",
+    "HBRT_DMA_ORDER",
+    "ORDER",
+    "When the bytes of iDMA copies move on a board started by this verb: strict, or relaxed:SEED. Default: "
+    "HBRT_DMA_ORDER, else strict.",
+)
 
 
 def profile_option(function: F) -> F:
@@ -284,18 +289,6 @@ def profile_option(function: F) -> F:
         expose_value=False,
         help="Constants of the modeled board: a file, or a name (j5, rk3588, ...; see docs/profiles.md). Default: "
         "HBRT_PROFILE, or j5.",
-    )(function)
-
-
-def dma_order_option(function: F) -> F:
-    """Add ``--dma-order``, which sets HBRT_DMA_ORDER for the boards that the verb starts."""
-    return click.option(
-        "--dma-order",
-        metavar="ORDER",
-        callback=_for_what_it_starts("HBRT_DMA_ORDER"),
-        expose_value=False,
-        help="When the bytes of iDMA copies move on a board started by this verb: strict, or relaxed:SEED. "
-        "Default: HBRT_DMA_ORDER, else strict.",
     )(function)
 
 
