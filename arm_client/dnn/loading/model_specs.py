@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from onnx import GraphProto, ModelProto, ValueInfoProto
+from onnx import ModelProto, ValueInfoProto
 
 from arm_client.dnn.errors import incompatible, refusals
 from arm_client.dnn.loading.description import Description, InputDescription
@@ -14,6 +14,7 @@ from arm_client.dnn.spec.properties import image_spec, shape_of, spec_of
 from arm_client.dnn.spec.spec import ImageSpec, TensorSpec
 from hbrt.dnn_types import hbDNNDataType, hbDNNTensorLayout
 from hbrt.models.loading.boundary import quantized_boundary
+from hbrt.models.spec.graph import Graph
 from hbrt.models.spec.graph_edits import (
     TO_NCHW,
     TO_NHWC,
@@ -93,8 +94,9 @@ def specify(proto: ModelProto, description: Description) -> Specified:
             inputs.append(_image(value, one))
         else:
             inputs.append(_numbers(boundary.model, value, one, rules.get(value.name)))
+    made = Graph(boundary.model)
     outputs = tuple(
-        spec_of(value, layout=_output_layout(graph, value), quantization=rules.get(value.name))
+        spec_of(value, layout=_output_layout(made, value.name), quantization=rules.get(value.name))
         for value in graph.output
     )
     return Specified(boundary.model, tuple(inputs), outputs, boundary.notes)
@@ -126,15 +128,16 @@ def _numbers(model: ModelProto, value: ValueInfoProto, one: InputDescription, ru
     return spec_of(value, is_input=True, layout=layout, quantization=rule)
 
 
-def _output_layout(graph: GraphProto, value: ValueInfoProto) -> hbDNNTensorLayout | None:
+def _output_layout(graph: Graph, name: str) -> hbDNNTensorLayout | None:
     """Return NHWC for an output that a Transpose from NCHW makes; None for the default."""
-    made_by = {name: node for node in graph.node for name in node.output}
-    node = made_by.get(value.name)
-    while node is not None and node.op_type in {"QuantizeLinear", "DequantizeLinear"}:
-        node = made_by.get(node.input[0])
-    if node is None or node.op_type != "Transpose":
-        return None
-    return NHWC if any(tuple(one.ints) == TO_NHWC for one in node.attribute if one.name == "perm") else None
+    while (at := graph.producers.get(name)) is not None:
+        node = graph.nodes[at]
+        if node.op_type == "Transpose":
+            return NHWC if any(tuple(one.ints) == TO_NHWC for one in node.attribute if one.name == "perm") else None
+        if node.op_type not in {"QuantizeLinear", "DequantizeLinear"}:
+            return None
+        name = node.input[0]
+    return None
 
 
 def _image(value: ValueInfoProto, one: InputDescription) -> TensorSpec:
