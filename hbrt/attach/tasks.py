@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 _REQUEST = struct.Struct("=4q4Q")  # hbrt_request
 _CHECKED, _ELSEWHERE = 1, 2  # for hbrt_prepare: the blocks are checked; another board, or this process, runs it
-# Plain integers: comparing with an enum member costs a call.
-_EMPTY, _SENT, _RUNNING, _DONE = int(State.EMPTY), int(State.SENT), int(State.RUNNING), int(FIRST_END)
+# A plain integer: comparing with an enum member costs a call.
+_DONE = int(FIRST_END)
 
 _CANCELLED = b"The task was canceled before a core claimed it."
 
